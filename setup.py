@@ -172,6 +172,7 @@ def extensions() -> list[Extension]:
     found = [
         extension("pulsar_ml._core"),
         extension("pulsar_ml.harness.subjects.subject"),
+        extension("pulsar_ml.harness.functions._called"),
         extension("pulsar_ml.harness.models.copies"),
         extension("pulsar_ml.harness.models.sequential"),
         extension("pulsar_ml.harness.subjects.threads", libraries=["pthread"]),

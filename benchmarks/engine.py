@@ -10,13 +10,19 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
+from functools import cache
+from types import ModuleType
 from typing import Any
 
 from benchmarks import peers
-from benchmarks.measure import Benchmark, loops
+from benchmarks.measure import HERE, Benchmark, loops, ratio
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.operations._native import BUILD_ID
 from tests.engine.programs.build_programs import explorer, programs
 
 WARM = 2_000
@@ -67,21 +73,48 @@ def beside_loom(name: str, executions: int) -> Callable[[], float]:
 
 def beside_a_switch() -> float:
     """How many times longer a step takes than a switch at random between two bare fibers."""
+    return 1e-6 / steps("bench_operations_1000", 500)() / switch_seconds("bare")
+
+
+def switch_seconds(way: str) -> float:
+    """Processor time of a switch at random between two fibers, and of nothing else."""
     switches = 5_000_000
-    floor: float = loops("switches").seconds(switches) / switches
-    return 1e-6 / steps("bench_operations_1000", 500)() / floor
+    seconds: float = loops("switches").seconds(switches, way)
+    return seconds / switches
 
 
-def in_use(name: str) -> Callable[[], float]:
+def beside_a_bare_switch(way: str) -> Callable[[], float]:
+    """How many times longer the engine's switch takes when threads use this."""
+    return ratio(lambda: switch_seconds(way), lambda: switch_seconds("bare"))
+
+
+@cache
+def programs_in_use() -> ModuleType:
+    """The programs that use one mechanism each, compiled at first use."""
+    path = build_extension(
+        HERE / "loops" / "in_use.pyx",
+        into=HERE.parent / "build" / "benchmarks" / BUILD_ID,
+        checked=True,
+        flags=["-std=gnu++20"],
+        language="c++",
+        macros={"PML_BUILD_ID": '"programs"'},
+    )
+    return load_checked(path)
+
+
+def in_use(name: str, instead_of: str = "nothing") -> Callable[[], float]:
     """How many times longer an execution takes when code under test uses this."""
+    executions = 10_000
 
-    def run() -> float:
-        seconds = [
-            1 / rate(program, 10_000, strategy="random")() for program in ("bench_nothing", name)
-        ]
-        return seconds[1] / seconds[0]
+    def seconds(program: str) -> float:
+        subject = programs_in_use().SUBJECTS[program]
+        threads = programs_in_use().THREADS[program]
+        calls = Program.generate(subject, 0, threads=threads, operations=1, noise=False)
+        runs = Explorer(subject, calls, strategy="random")
+        runs.run(0, WARM)
+        return timed(runs, executions)
 
-    return run
+    return ratio(lambda: seconds(name), lambda: seconds(instead_of))
 
 
 def cost_of_races() -> float:
@@ -106,8 +139,6 @@ def cost_of_trace() -> float:
 
 def cost_of_shrinking() -> float:
     """Milliseconds to shrink a failure of ten threads with three operations each."""
-    from pulsar_ml.harness.subjects.program import Program
-
     subject = programs().SUBJECTS["reorder_10"]
     program = Program.generate(subject, 0, threads=10, operations=3, noise=False)
     found = explore(subject, program, executions=50_000, mode="sc", seed=2).failure
@@ -210,11 +241,36 @@ BENCHMARKS = (
         "x",
         about="2 threads of 1,000 operations; the floor is two fibers that only switch, at random",
     ),
-    Benchmark("engine: errno in use, times longer", in_use("bench_errno"), "x"),
     Benchmark(
-        "engine: floating-point environment in use, times longer", in_use("bench_floats"), "x"
+        "engine: a switch, nothing in use",
+        lambda: 1e9 * switch_seconds("nothing in use"),
+        "ns",
+        about="the engine's switch alone, without the step that it belongs to",
     ),
-    Benchmark("engine: thread-local in use, times longer", in_use("bench_thread_local"), "x"),
+    *(
+        Benchmark(
+            f"engine: a switch beside a bare one, {way}, times longer",
+            beside_a_bare_switch(way),
+            "x",
+        )
+        for way in (
+            "nothing in use",
+            "errno or an exception in use",
+            "floating-point environment in use",
+        )
+    ),
+    *(
+        Benchmark(f"engine: {label}, times longer", in_use(*names), "x")
+        for label, *names in (
+            ("errno in use", "error_number"),
+            ("floating-point environment in use", "floats"),
+            ("thread-local in use", "thread_local_variable"),
+            ("an exception in flight", "exception_in_flight", "exception_ended"),
+            ("a lock in every turn", "lock"),
+            ("a look at the clock in every turn", "clock_read"),
+            ("a sleep in every turn", "sleeping"),
+        )
+    ),
     *(beside_peers() if peers.available() else ()),
 )
 

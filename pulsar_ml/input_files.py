@@ -1,4 +1,7 @@
-"""Reading a file that somebody else may have made: a plain file of bounded size that is text."""
+"""Reading a file that somebody else may have made: a plain file of bounded size that is text.
+
+Also the exception about a place that the system refuses to write.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +14,21 @@ from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.terminal.printable import printable
 
 MOST_BYTES = 64 << 20
+# Refusals that another argument does not cure by itself; a command ends with exit code 4.
+OF_THE_MACHINE = {
+    *(errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO),
+    *(errno.EACCES, errno.EPERM, errno.EROFS, errno.EMFILE),
+}
+
+
+def refused(error: OSError, path: Path, deed: str) -> OSError | UsageError:
+    """The exception about a place that cannot be written: OSError when the machine is to blame."""
+    found = error.errno or next(
+        (number for number in OF_THE_MACHINE if f"errno {number}]" in str(error)), 0
+    )
+    if found in OF_THE_MACHINE:
+        return OSError(found, os.strerror(found), str(path))
+    return UsageError(f"cannot {deed} {path}: {error.strerror or error}")
 
 
 def bounded_text(path: Path, what: str, *, most: int = MOST_BYTES) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
 
@@ -39,6 +40,8 @@ collect_ignore = (
         "engine/locks",
         "engine/strangers",
         "functions/test_language.py",
+        "functions/test_operations.py",
+        "functions/test_projects.py",
         "third_party/test_checked.py",
     ]
 )
@@ -54,6 +57,17 @@ HAS_BROWSER = all(shutil.which(name) for name in ("chromium", "chromedriver"))
 if not HAS_BROWSER:
     collect_ignore.append(NEEDS_BROWSER)
 
+# Builds of projects as strangers have them; each needs its tools, which the extra "test" brings.
+TOOLS = {
+    "cmake": ("cmake", "ninja"),
+    "meson": ("mesonbuild", "ninja"),
+    "scikit": ("scikit_build_core", "cmake", "ninja"),
+}
+PROJECT_TOOLS = [
+    name for name, tools in TOOLS.items() if all(shutil.which(t) or find_spec(t) for t in tools)
+]
+NO_PROJECTS = [f"{name} ({', '.join(TOOLS[name])})" for name in TOOLS if name not in PROJECT_TOOLS]
+
 
 def pytest_report_header() -> list[str]:
     cxx = (
@@ -63,8 +77,13 @@ def pytest_report_header() -> list[str]:
     )
     return [
         cxx,
-        "Clang: found" if HAS_CLANG else f"no Clang: left out is {NEEDS_CLANG}",
+        "Clang: found"
+        if HAS_CLANG
+        else f"no Clang: left out are {NEEDS_CLANG} and the programs of engine/locks by Clang",
         "browser: found"
         if HAS_BROWSER
         else f"no chromium with its driver: left out is {NEEDS_BROWSER}",
+        f"projects left out, as tools are missing: {'; '.join(NO_PROJECTS)}"
+        if NO_PROJECTS
+        else f"projects: {', '.join(PROJECT_TOOLS)}",
     ]

@@ -49,6 +49,7 @@ def write(block: Block, folder: Path) -> None:
     """Write the file of a block, or make the change of a ``diff`` block."""
     path = folder / block.file
     if block.language != "diff":
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(block.text)
         return
     lines = block.text.splitlines(keepends=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+import tomllib
 from pathlib import Path
 
 import pytest
@@ -46,6 +48,12 @@ def test_the_first_example_finds_the_bug(folder: Path) -> None:
 def test_the_picture_is_drawn_from_the_sources(tmp_path: Path) -> None:
     assert draw(tmp_path) == IMAGE.read_text()
     assert f"]({IMAGE.relative_to(ROOT)})" in README.read_text()
+
+
+def test_the_interpreters_are_those_of_the_classifiers() -> None:
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    *others, last = re.findall(r"Python :: (3[.]\d+)", "\n".join(classifiers))
+    assert f"CPython {', '.join(others)} and {last} with the GIL" in README.read_text()
 
 
 @pytest.mark.xdist_group("spark")

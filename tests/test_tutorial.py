@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import re
+import shlex
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+import yaml
+from packaging.requirements import Requirement
 
+from benchmarks.first_failure.__main__ import HERE as PROGRAMS
 from tests import ROOT
 from tests.pages import Block, Reader, blocks, commands, prints, write
 
@@ -14,17 +20,63 @@ TUTORIAL = ROOT / "docs" / "testing-your-own.md"
 FUNCTIONS = ROOT / "docs" / "functions.md"
 PYTHON = ROOT / "docs" / "python-threads.md"
 REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"
+OTHER_TOOLS = ROOT / "docs" / "from-other-tools.md"
+WORKFLOW = ".github/workflows/races.yml"
 
 
 @pytest.fixture
 def folder(tmp_path: Path) -> Path:
-    path = tmp_path / "ticket"
+    path = tmp_path / "tutorial"
     path.mkdir()
     return path
 
 
-def test_from_an_empty_folder_to_a_correct_lock(folder: Path) -> None:
-    Reader(folder).follow(TUTORIAL)
+def steps(workflow: str) -> list[dict[str, Any]]:
+    """Return the steps of the one job of a workflow of GitHub Actions."""
+    parsed = yaml.safe_load(workflow)
+    assert parsed[True] == ["push", "pull_request"]  # YAML 1.1 reads the key "on" as true
+    (job,) = parsed["jobs"].values()
+    assert job["runs-on"].startswith("ubuntu-")
+    found: list[dict[str, Any]] = job["steps"]
+    assert all(len({"run", "uses"} & set(step)) == 1 for step in found)
+    return found
+
+
+def check_installation(command: str) -> None:
+    """Each package of a ``pip install`` is the project or one of its declared dependencies."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    extras = project["optional-dependencies"]
+    known = {Requirement(line).name for lines in extras.values() for line in lines}
+    for word in shlex.split(command)[2:]:
+        package = Requirement(word)
+        assert package.name in known | {project["name"]}
+        assert package.extras <= set(extras)
+
+
+def test_from_an_empty_folder_to_a_job_in_ci(folder: Path) -> None:
+    reader = Reader(folder)
+    reader.follow(TUTORIAL)
+    commands = [step["run"] for step in steps((folder / WORKFLOW).read_text()) if "run" in step]
+    installation, *others = commands
+    check_installation(installation)
+    assert len(others) == 2
+    for command in others:
+        printed = reader.run(command.replace("${{ github.run_number }}", "3"))
+        assert reader.code == 0, "\n".join([command, *printed])
+    for step in steps((folder / WORKFLOW).read_text()):
+        for name in ("sarif_file", "path"):
+            if name in step.get("with", {}):
+                assert (folder / step["with"][name]).exists(), f"nothing made {step['with'][name]}"
+
+
+def test_a_wrong_workflow_is_noticed() -> None:
+    (block,) = (block for block in blocks(TUTORIAL) if block.file == WORKFLOW)
+    with pytest.raises(AssertionError):
+        steps(block.text.replace("- run: pulsar-ml", "- name: pulsar-ml"))
+    with pytest.raises(AssertionError):
+        check_installation("pip install 'pulsar_ml[undeclared]'")
+    with pytest.raises(AssertionError):
+        check_installation("pip install undeclared")
 
 
 def test_from_a_function_to_a_clean_ring(folder: Path) -> None:
@@ -42,8 +94,30 @@ def test_the_reference_page(folder: Path) -> None:
     Reader(folder).follow(REFERENCE)
 
 
+def test_the_page_for_users_of_other_tools(folder: Path) -> None:
+    Reader(folder).follow(OTHER_TOOLS)
+
+
 @pytest.mark.parametrize(
-    "page", [TUTORIAL, FUNCTIONS, PYTHON, REFERENCE], ids=lambda page: page.stem
+    ("block", "program"),
+    [
+        ("lazy.hpp", "lazy/lazy.hpp"),
+        ("lazy_test.cpp", "lazy/lazy_test.cpp"),
+        ("lazy_loom.rs", "lazy/loom_test.rs"),
+        ("mailbox.hpp", "mailbox/mailbox.hpp"),
+        ("mailbox_test.cpp", "mailbox/mailbox_test.cpp"),
+        ("mailbox_shuttle.rs", "mailbox/shuttle_test.rs"),
+    ],
+)
+def test_a_program_of_the_page_is_the_measured_one(block: str, program: str) -> None:
+    (found,) = (each.text for each in blocks(OTHER_TOOLS) if each.file == block)
+    assert found == (PROGRAMS / program).read_text()
+
+
+@pytest.mark.parametrize(
+    "page",
+    [TUTORIAL, FUNCTIONS, PYTHON, REFERENCE, OTHER_TOOLS],
+    ids=lambda page: page.stem,
 )
 def test_no_command_of_a_page_is_left_out(page: Path) -> None:
     text = page.read_text()

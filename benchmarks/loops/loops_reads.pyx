@@ -9,9 +9,13 @@ from pulsar_ml.structures.inflight_limiter cimport (
     InflightLimiter, limiter_acquire, limiter_destroy, limiter_init, limiter_release,
 )
 from pulsar_ml.structures.pending_reads cimport (
-    pending_reads_complete, pending_reads_destroy, pending_reads_init, pending_reads_read,
+    pending_reads_complete, pending_reads_destroy, pending_reads_fail, pending_reads_init,
+    pending_reads_read,
 )
-from pulsar_ml.structures.pending_table cimport PENDING_DELIVERED, PendingReads, PendingStatus
+from pulsar_ml.structures.pending_table cimport (
+    PENDING_CLOSED, PENDING_DELIVERED, PENDING_FAILED, PendingRead, PendingReads, PendingStatus,
+    pending_read_at,
+)
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.clock cimport monotonic_ns
@@ -125,3 +129,63 @@ def pending_alone(int64_t count) -> int:
 def pending_joined(int64_t count) -> int:
     """Two requests for each read, which get copies."""
     return run(count, 2)
+
+
+def pending_beside(int64_t count, int64_t others) -> int:
+    """A read of one entry begins and fails, while so many others are under way."""
+    cdef Bench bench
+    cdef int64_t start, i
+    bench.delivered = 0
+    begin_apart(&bench, others, 1)
+    with nogil:
+        start = monotonic_ns()
+        for i in range(count):
+            # Between two others, in no order.
+            pending_reads_read(&bench.reads, 1, i * 7919 % others * 2 + 1, i * 7919 % others * 2 + 1, 0,
+                               receive, &bench, 0)
+            pending_reads_complete(&bench.reads, bench.token, PENDING_FAILED, NULL, 0)
+        start = monotonic_ns() - start
+    end_apart(&bench)
+    return start
+
+
+def pending_steps(int64_t count, int64_t stride) -> tuple[int, int]:
+    """The steps of the longest search and of all, for each of so many reads that are under way.
+
+    They begin in the order of 0, stride, 2 * stride, ... modulo ``count``.
+    """
+    cdef Bench bench
+    cdef PendingRead* read
+    cdef uint32_t handle
+    cdef int64_t i, steps, longest = 0, together = 0
+    bench.delivered = 0
+    begin_apart(&bench, count, stride)
+    for i in range(count):
+        handle = bench.reads.index
+        steps = 1
+        while pending_read_at(&bench.reads, handle).first != 2 * i:
+            read = pending_read_at(&bench.reads, handle)
+            handle = read.left if read.first > 2 * i else read.right
+            steps += 1
+        longest = max(longest, steps)
+        together += steps
+    end_apart(&bench)
+    return longest, together
+
+
+# Begins reads of every other entry.
+cdef int begin_apart(Bench* bench, int64_t count, int64_t stride) except -1:
+    cdef int64_t i, first
+    if (entry_pool_init(&bench.entries, 12, 1 << 20) != PML_OK
+            or pending_reads_init(&bench.reads, &bench.entries, remember, bench, 0, 10, 1 << 20) != PML_OK):
+        raise MemoryError
+    for i in range(count):
+        first = i * stride % count * 2
+        pending_reads_read(&bench.reads, 1, first, first, 0, receive, bench, 0)
+    return 0
+
+
+cdef void end_apart(Bench* bench) noexcept:
+    pending_reads_fail(&bench.reads, PENDING_CLOSED)
+    pending_reads_destroy(&bench.reads)
+    entry_pool_destroy(&bench.entries)

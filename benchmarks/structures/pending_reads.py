@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from benchmarks.measure import Benchmark, per_operation
+from collections.abc import Callable
+
+from benchmarks.measure import Benchmark, loops, per_operation, ratio
+
+CALLS = 200_000
+MANY, FEW = 100_000, 1_000
+
+
+def beside(others: int) -> Callable[[], float]:
+    """Nanoseconds of a read beside so many others that are under way."""
+    return lambda: loops("loops_reads").pending_beside(CALLS, others) / CALLS
+
 
 BENCHMARKS = (
     Benchmark(
@@ -12,5 +23,13 @@ BENCHMARKS = (
     Benchmark(
         "pending_reads: two requests of one read, an entry",
         per_operation("pending_joined", 1_000_000, module="loops_reads"),
+    ),
+    Benchmark(f"pending_reads: a read beside {MANY:,} others", beside(MANY)),
+    Benchmark(
+        f"pending_reads: a read beside {MANY:,} others, times one beside {FEW:,}",
+        ratio(beside(MANY), beside(FEW)),
+        unit="x",
+        target=25.0,
+        about="A search that looks at every read would take 100 times as long.",
     ),
 )

@@ -11,6 +11,7 @@ import click
 
 from pulsar_ml.campaign.trial.record import MOST_OPERATIONS
 from pulsar_ml.cli.command import Decorator, option
+from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
@@ -316,6 +317,14 @@ def master(default: str | None = None) -> Decorator:
     )
 
 
+master_seconds = option(
+    "--master-seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=MASTER_SECONDS,
+    show_default=True,
+    group=SPARK,
+    help="Time that a cluster's master may take to answer.",
+)
 conf = option(
     "--conf", metavar="KEY=VALUE", multiple=True, group=SPARK, help="Spark setting. Repeatable."
 )

@@ -7,6 +7,7 @@ from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from pulsar_ml.distributed.jvm import end_jvm
 from pulsar_ml.distributed.scratch import scratch_directory
 from pulsar_ml.distributed.session import (
     check_answer,
@@ -72,5 +73,9 @@ def spark_session(
 
 
 def _stop(session: SparkSession) -> None:
-    with suppress(Exception):  # there is nothing left to end when the JVM is gone
-        session.stop()
+    gateway = session.sparkContext._gateway
+    try:
+        with suppress(Exception):  # there is nothing left to end when the JVM is gone
+            session.stop()
+    finally:
+        end_jvm(gateway)

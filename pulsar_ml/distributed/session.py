@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from pulsar_ml.distributed.jvm import ended_when_interrupted
 from pulsar_ml.distributed.waiting import MASTER_SECONDS, MasterWait, note_on_stderr
 from pulsar_ml.errors import PulsarMlError, UsageError
 from pulsar_ml.extras import require
@@ -295,13 +296,13 @@ def _start(
         if under_spark_submit():
             context = SparkContext(conf=conf)
         else:
-            with log.open("ab") as output, at_home(home):
+            with log.open("ab") as output, at_home(home), ended_when_interrupted():
                 # A process session of its own keeps Ctrl-C away from the JVM and its workers.
                 gateway = launch_gateway(  # type: ignore[no-untyped-call]
                     conf,
                     popen_kwargs={"stdout": output, "stderr": output, "start_new_session": True},
                 )
-            context = connected(conf, gateway, seconds, note)
+                context = connected(conf, gateway, seconds, note)
     except (Py4JError, PySparkException) as error:
         early = "JAVA_GATEWAY_EXITED" in str(error)  # then only the JVM itself has said why
         sentence = last_words(log) if early else java_message(error)

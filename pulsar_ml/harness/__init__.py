@@ -10,7 +10,8 @@ else. A name is loaded when it is first used, so that ``import pulsar_ml.harness
 
 *Real threads.* :func:`run_program`, :func:`record_run`.
 
-*Functions as tests.* :func:`check`, :class:`Checked`.
+*Functions as tests, structures by their operations.* :func:`check`, :class:`Checked`,
+:func:`operations`.
 
 *Interleavings under the engine.* :func:`interleave`, :class:`Interleavings`,
 :class:`InterleavingFailure`, :func:`explore`, :class:`Exploration`, :class:`Failure`,
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
         interleave,
     )
     from pulsar_ml.harness.search.shrink import shrink
+    from pulsar_ml.harness.signatures.operations import operations
     from pulsar_ml.harness.subjects.program import Program
     from pulsar_ml.harness.subjects.subject import InvariantViolation, Subject
     from pulsar_ml.harness.subjects.threads import run_program
@@ -79,6 +81,7 @@ __all__ = [
     "load_checked",
     "load_extension",
     "load_history",
+    "operations",
     "record_run",
     "run_program",
     "save_history",
@@ -111,6 +114,7 @@ _HOMES = {
     "load_checked": "building.load",
     "load_extension": "building.load",
     "load_history": "histories.files",
+    "operations": "signatures.operations",
     "record_run": "histories.recording",
     "run_program": "subjects.threads",
     "save_history": "histories.files",

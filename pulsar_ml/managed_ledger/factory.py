@@ -5,15 +5,16 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import Executor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
-from typing import Self
+from typing import Any, Self
 
 from pulsar_ml._core import EntryCacheManager, InflightReadsLimiter
 from pulsar_ml.errors import ClosedError
 from pulsar_ml.managed_ledger.checks import check_name
 from pulsar_ml.managed_ledger.cursors.cursor import call_all
+from pulsar_ml.managed_ledger.fork_lock import AfterFork, ForkLock
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
@@ -31,7 +32,27 @@ def flush_if_due(ledger: ManagedLedger, now_ns: int) -> None:
     ledger.flush_cursors_if_due(now_ns=now_ns)
 
 
-class ManagedLedgerFactory:
+class PrivateExecutor(Executor, AfterFork):
+    """A thread that continues reads; a forked child starts one of its own."""
+
+    def __init__(self) -> None:
+        self.closed = False
+        self.after_fork()
+        self.watch_forks()
+
+    def after_fork(self) -> None:
+        if not self.closed:
+            self.executor = ThreadPoolExecutor(1, "managed-ledger")
+
+    def submit(self, work: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
+        return self.executor.submit(work, *arguments, **named)
+
+    def shutdown(self, wait: bool = True, *, cancel_futures: bool = False) -> None:
+        self.closed = True
+        self.executor.shutdown(wait, cancel_futures=cancel_futures)
+
+
+class ManagedLedgerFactory(AfterFork):
     """Opens managed ledgers over a storage and a cache manager, which the caller closes.
 
     Args:
@@ -70,11 +91,9 @@ class ManagedLedgerFactory:
             acquire_timeout_millis=acquire_timeout_millis,
             acquire_queue_size=acquire_queue_size,
         )
-        self.private_executor = (
-            ThreadPoolExecutor(1, "managed-ledger") if executor is None else None
-        )
+        self.private_executor = PrivateExecutor() if executor is None else None
         self.executor: Executor = executor or self.private_executor  # type: ignore[assignment]
-        self.lock = threading.Lock()
+        self.lock = ForkLock(waits=True)
         self.ledgers: dict[str, ManagedLedger] = {}
         self.closed = threading.Event()
         self.checker: threading.Thread | None = None
@@ -82,6 +101,12 @@ class ManagedLedgerFactory:
             seconds = check_interval_millis / 1000
             self.checker = threading.Thread(target=self.check, args=(seconds,), daemon=True)
             self.checker.start()
+        self.watch_forks()
+
+    def after_fork(self) -> None:
+        closed, self.closed = self.closed.is_set(), threading.Event()
+        if closed:
+            self.closed.set()
 
     def open(self, name: str, *, settings: LedgerSettings | None = None) -> ManagedLedger:
         """Returns the managed ledger of that name; opens it with ``settings`` when it is closed.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
@@ -19,6 +18,7 @@ from pulsar_ml.managed_ledger.caching_strategy import caching_strategy
 from pulsar_ml.managed_ledger.checks import check_bytes, check_name, check_position
 from pulsar_ml.managed_ledger.cursors.cursor import CURSOR_PREFIX, ManagedCursor
 from pulsar_ml.managed_ledger.entry_cache import EntryCache
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.ledgers import EARLIEST, Ledgers
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
@@ -64,8 +64,8 @@ class ManagedLedger:
         )
         # ``adding`` serializes add_entry, including the wait for the storage. ``lock`` guards the
         # log and the cursors, and is held for moments only.
-        self.adding = threading.Lock()
-        self.lock = threading.Lock()
+        self.adding = ForkLock(waits=True, on_torn=self.begin_ledger)
+        self.lock = ForkLock()
         self.log = Ledgers(storage.ledgers(name))
         self.current: int | None = None  # the ledger that takes entries
         self.flush_at_ns = clock() + self.settings.flush_interval_ns
@@ -111,6 +111,10 @@ class ManagedLedger:
             with self.lock:
                 self.log.add(ledger_id, len(data))
         return at
+
+    def begin_ledger(self) -> None:
+        """Lets the next entry begin a ledger, as after a failure of the storage."""
+        self.current = None
 
     def next_position(self) -> Position:
         """The position of the next entry; begins a ledger when the present one is full.

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from functools import partial
 from itertools import groupby
 from typing import Protocol
 
 from pulsar_ml._core import Entry, PendingReadsManager
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
+
+_filling = ForkLock()  # of all reads: its sections are a few statements
 
 OnDone = Callable[[list[Entry] | None, BaseException | None], None]
 
@@ -61,7 +63,6 @@ class RangeRead:
         self.last = last
         self.expected_reads = expected_reads
         self.on_done = on_done
-        self.lock = threading.Lock()
         self.slots: list[Entry | None] = []
         self.open_holes = 0
         self.error: BaseException | None = None
@@ -98,7 +99,7 @@ class RangeRead:
     def on_filled(
         self, begin: int, end: int, entries: list[Entry] | None, error: BaseException | None
     ) -> None:
-        with self.lock:
+        with _filling:
             if entries is None:
                 self.error = self.error or error
             else:

@@ -22,8 +22,8 @@ from pulsar_ml.structures.pending_reads cimport (
     pending_reads_expire, pending_reads_invalidate, pending_reads_read,
 )
 from pulsar_ml.structures.pending_table cimport (
-    PendingCounts, PendingPart, PendingRead, PendingReads, pending_begin, pending_part_at,
-    pending_read_at, pending_unlink,
+    PendingCounts, PendingPart, PendingRead, PendingReads, pending_begin, pending_find,
+    pending_index_add, pending_index_remove, pending_part_at, pending_read_at, pending_unlink,
 )
 from pulsar_ml.structures.read_count cimport read_count_mark_read, read_count_value
 from pulsar_ml.structures.status cimport PML_OK
@@ -53,6 +53,7 @@ cdef enum:
     PR_LOSE_ENTRY
     PR_MARK_UNSEEN
     PR_OVERLAP
+    PR_HIDE
     PR_ANSWER_INSIDE
 
 
@@ -82,6 +83,10 @@ cdef inline void pending_audit_read(
                 and other.first <= read.last and other.last >= read.first):
             violate(violation, b"PR-7", b"reads from %lld and from %lld overlap", read.first, other.first, 0)
         after = other.after
+    if (not violation.found
+            and (pending_find(reads, read.ledger_id, read.first, read.last) == handle) != read.joinable):
+        violate(violation, b"PR-9", b"a search for %lld..%lld misses that read, or finds it too late",
+                read.first, read.last, 0)
 
 
 cdef inline void pending_audit(PendingRun* run, PmlResult* result, PmlViolation* violation) noexcept nogil:
@@ -186,14 +191,23 @@ cdef inline void pending_read_counts(PendingRun* run, int64_t which, PmlResult* 
 # A second read of what is being read, taken out again after the look.
 cdef inline void pending_overlap(PendingRun* run, PmlResult* result, PmlViolation* violation) noexcept nogil:
     cdef PendingRead* read
-    cdef PendingRead* twin
+    cdef uint32_t twin
     monitor_enter(&run.reads.monitor)
     if run.reads.oldest:
         read = pending_read_at(&run.reads, run.reads.oldest)
-        twin = pending_read_at(
-            &run.reads, pending_begin(&run.reads, read.ledger_id, read.first, read.last))
+        twin = pending_begin(&run.reads, read.ledger_id, read.first, read.last)
         pending_audit_read(&run.reads, run.reads.oldest, violation)
         pending_unlink(&run.reads, twin)
+    monitor_leave(&run.reads.monitor)
+
+
+# A read that no search finds, until the look is over.
+cdef inline void pending_hide(PendingRun* run, PmlViolation* violation) noexcept nogil:
+    monitor_enter(&run.reads.monitor)
+    if run.reads.oldest:
+        pending_index_remove(&run.reads, run.reads.oldest)
+        pending_audit_read(&run.reads, run.reads.oldest, violation)
+        pending_index_add(&run.reads, run.reads.oldest)
     monitor_leave(&run.reads.monitor)
 
 
@@ -231,6 +245,8 @@ cdef inline void pending_apply(
         monitor_leave(&run.reads.monitor)
     elif call.code == PR_OVERLAP:
         pending_overlap(run, result, violation)
+    elif call.code == PR_HIDE:
+        pending_hide(run, violation)
     if call.code == PR_COUNTS:
         pending_read_counts(run, call.arguments[0], result)
     else:
@@ -291,4 +307,5 @@ cdef inline void pending_reads_subject(SubjectTable* table) noexcept nogil:
     table_operation(table, PR_LOSE_ENTRY, b"lose_entry", 0, 0)
     table_operation(table, PR_MARK_UNSEEN, b"mark_unseen", 0, 0)
     table_operation(table, PR_OVERLAP, b"overlap", 0, 0)
+    table_operation(table, PR_HIDE, b"hide", 0, 0)
     table_operation(table, PR_ANSWER_INSIDE, b"answer_inside", 0, 0)

@@ -22,7 +22,7 @@
 # Not promised An order among answers. That a request fails at once when one of its parts does: it
 #              waits for all of them.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
@@ -33,8 +33,8 @@ from pulsar_ml.structures.object_pool cimport pool_destroy, pool_give, pool_init
 from pulsar_ml.structures.pending_table cimport (
     PENDING_DELIVERED, PENDING_INCOMPLETE, PENDING_OUT_OF_MEMORY, PENDING_TIMED_OUT, PendingCounts,
     PendingPart, PendingRead, PendingReads, PendingRequest, PendingStatus, ReadListener, StorageStart,
-    pending_add_counts, pending_detach, pending_part_at, pending_read_at, pending_slots, pending_split,
-    pending_unlink,
+    pending_add_counts, pending_close_read, pending_detach, pending_find, pending_part_at,
+    pending_read_at, pending_slots, pending_split, pending_unlink,
 )
 from pulsar_ml.structures.refcount cimport RELEASED_LAST, refcount_release
 from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
@@ -79,17 +79,31 @@ cdef inline void pending_discard(EntryPool* pool, const uint32_t* entries, int64
             entry_release(pool, entries[i], 1)
 
 
+# The index before that of a part's first entry, in an answer that has the entries in order.
+cdef inline int64_t pending_expected_at(
+    PendingReads* reads, const PendingPart* part, const uint32_t* entries, int64_t count
+) noexcept nogil:
+    cdef int64_t at = -1
+    if count and entries[0]:
+        at += part.first - entry_at(reads.entries, entries[0]).entry_id
+    return at if 0 <= at < count else -1
+
+
 # Moves what belongs to a part into the slots of its request, or copies it there when others want it
 # too. An entry outside the read, or of another ledger, or a second one of a position stays
-# where it is.
+# where it is. Storage usually answers in order, so the look begins where that would have the part.
 cdef inline PendingStatus pending_fill(
     PendingReads* reads, PendingPart* part, uint32_t* entries, int64_t count, bint shared
 ) noexcept nogil:
     cdef uint32_t* slots = pending_slots(part.request)
     cdef int64_t missing = part.last - part.first + 1
-    cdef int64_t i, entry_id
+    cdef int64_t i = pending_expected_at(reads, part, entries, count)
+    cdef int64_t looked, entry_id
     cdef uint32_t entry
-    for i in range(count):
+    for looked in range(count):
+        if not missing:
+            break
+        i = i + 1 if i + 1 < count else 0
         if not entries[i] or entry_at(reads.entries, entries[i]).ledger_id != part.request.ledger_id:
             continue
         entry_id = entry_at(reads.entries, entries[i]).entry_id
@@ -230,7 +244,7 @@ cdef inline bint pending_reads_complete(
         monitor_leave(&reads.monitor)
         pending_discard(reads.entries, entries, count)
         return False
-    pending_unlink(reads, read)
+    pending_unlink(reads, handle)
     listeners = read.listeners
     monitor_leave(&reads.monitor)
     pool_give(&reads.reads, handle)
@@ -241,14 +255,12 @@ cdef inline bint pending_reads_complete(
 # Keeps new requests from joining the reads of that ledger; waiting requests get their answers.
 cdef inline void pending_reads_invalidate(PendingReads* reads, int64_t ledger_id) noexcept nogil:
     cdef uint32_t handle
-    cdef PendingRead* read
     monitor_enter(&reads.monitor)
-    handle = reads.oldest
-    while handle:
-        read = pending_read_at(reads, handle)
-        if read.ledger_id == ledger_id:
-            read.joinable = False
-        handle = read.after
+    while True:
+        handle = pending_find(reads, ledger_id, INT64_MIN, INT64_MAX)
+        if not handle:
+            break
+        pending_close_read(reads, handle)
     monitor_leave(&reads.monitor)
 
 

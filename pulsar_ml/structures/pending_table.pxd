@@ -1,15 +1,18 @@
 # The reads of one managed ledger that are under way and the requests that wait for them: types,
-# lists, and how a request is split. A part of pending_reads.
+# lists, the index of reads, and how a request is split. A part of pending_reads.
 #
 # Origin       The map of PendingReadsManager (Pulsar 4.1). The original tries an exact match, one
-#              that includes the request, and partial ones in an order of preference, and searches
-#              again. Reads that can be joined never overlap here, so a request splits in one way.
+#              that includes the request, and partial ones in an order of preference, looks at every
+#              read of the ledger for each, and searches again. Reads that can be joined never
+#              overlap here, so a request splits in one way. Their index is a treap (Seidel and
+#              Aragon, 1996) by ledger and first entry, with a hash of the handle as the priority:
+#              the steps of a search grow with the logarithm of the reads under way.
 # Threads      Under the monitor of PendingReads, but for what says otherwise.
 # Invariants   PR-7 the reads of a ledger that can be joined do not overlap.
+#              PR-9 a search finds the first of the reads that can be joined, and no other read.
 # Ordering     The monitor's.
 # Reclamation  See pending_reads.pxd.
-# Not promised Speed with thousands of reads under way: a search looks at each. A managed ledger has
-#              about as many as it has cursors.
+# Not promised A bound of the steps of one search: the logarithm is of the average.
 
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
@@ -57,7 +60,8 @@ cdef struct PendingRead:
     uint32_t generation     # of its token; another one after it was completed
     uint32_t listeners      # parts that wait for it
     uint32_t before, after  # in the order in which they began
-    bint joinable           # not once its ledger was invalidated
+    uint32_t left, right    # of the index: reads before this one and behind it
+    bint joinable           # in the index; not once its ledger was invalidated
     pml_i64 link            # next free read while pooled
 
 
@@ -108,6 +112,7 @@ cdef struct PendingReads:
     # Under the monitor.
     int64_t now             # the latest time that a call named
     uint32_t oldest, newest
+    uint32_t index          # the read at the root, or 0
     int64_t running
     PendingCounts counts
 
@@ -129,23 +134,106 @@ cdef inline uint32_t* pending_slots(PendingRequest* request) noexcept nogil:
     return <uint32_t*>(<char*>request + sizeof(PendingRequest))
 
 
-# Under the monitor: reads ------------------------------------------------------------------------
+# Under the monitor: the index --------------------------------------------------------------------
+
+# The priority of a read, different for each handle: the finalizer of MurmurHash3 (Appleby, 2010).
+cdef inline uint32_t pending_priority(uint32_t handle) noexcept nogil:
+    handle = (handle ^ handle >> 16) * <uint32_t>0x85EBCA6B
+    handle = (handle ^ handle >> 13) * <uint32_t>0xC2B2AE35
+    return handle ^ handle >> 16
+
+
+# Two reads of one first entry exist only where PR-7 is broken; their handles order them.
+cdef inline bint pending_precedes(const PendingReads* reads, uint32_t one, uint32_t other) noexcept nogil:
+    cdef PendingRead* a = pending_read_at(reads, one)
+    cdef PendingRead* b = pending_read_at(reads, other)
+    if a.ledger_id != b.ledger_id:
+        return a.ledger_id < b.ledger_id
+    if a.first != b.first:
+        return a.first < b.first
+    return one < other
+
+
+cdef inline void pending_index_add(PendingReads* reads, uint32_t handle) noexcept nogil:
+    cdef PendingRead* read = pending_read_at(reads, handle)
+    cdef PendingRead* other
+    cdef uint32_t* place = &reads.index
+    cdef uint32_t* left = &read.left
+    cdef uint32_t* right = &read.right
+    cdef uint32_t rest
+    while place[0] and pending_priority(place[0]) > pending_priority(handle):
+        other = pending_read_at(reads, place[0])
+        place = &other.left if pending_precedes(reads, handle, place[0]) else &other.right
+    rest = place[0]
+    place[0] = handle
+    # What was here is split into the reads before the new one and those behind it.
+    while rest:
+        other = pending_read_at(reads, rest)
+        if pending_precedes(reads, rest, handle):
+            left[0] = rest
+            left = &other.right
+            rest = other.right
+        else:
+            right[0] = rest
+            right = &other.left
+            rest = other.left
+    left[0] = 0
+    right[0] = 0
+
+
+cdef inline void pending_index_remove(PendingReads* reads, uint32_t handle) noexcept nogil:
+    cdef PendingRead* read = pending_read_at(reads, handle)
+    cdef PendingRead* other
+    cdef uint32_t* place = &reads.index
+    cdef uint32_t left = read.left
+    cdef uint32_t right = read.right
+    while place[0] != handle:
+        other = pending_read_at(reads, place[0])
+        place = &other.left if pending_precedes(reads, handle, place[0]) else &other.right
+    # The reads below it are merged into its place.
+    while left and right:
+        if pending_priority(left) > pending_priority(right):
+            place[0] = left
+            place = &pending_read_at(reads, left).right
+            left = place[0]
+        else:
+            place[0] = right
+            place = &pending_read_at(reads, right).left
+            right = place[0]
+    place[0] = left or right
+
 
 # The first of the reads that overlap [first, last] and can be joined, or 0.
 cdef inline uint32_t pending_find(
     const PendingReads* reads, int64_t ledger_id, int64_t first, int64_t last
 ) noexcept nogil:
-    cdef uint32_t handle = reads.oldest
+    cdef uint32_t handle = reads.index
     cdef uint32_t found = 0
     cdef PendingRead* read
+    # The first read of the index that does not end before: the last entries are in order, too.
     while handle:
         read = pending_read_at(reads, handle)
-        if read.joinable and read.ledger_id == ledger_id and read.first <= last and read.last >= first:
-            if not found or read.first < pending_read_at(reads, found).first:
-                found = handle
-        handle = read.after
+        if read.ledger_id < ledger_id or (read.ledger_id == ledger_id and read.last < first):
+            handle = read.right
+        else:
+            found = handle
+            handle = read.left
+    if found:
+        read = pending_read_at(reads, found)
+        if read.ledger_id != ledger_id or read.first > last:
+            return 0
     return found
 
+
+# Keeps requests from joining a read.
+cdef inline void pending_close_read(PendingReads* reads, uint32_t handle) noexcept nogil:
+    cdef PendingRead* read = pending_read_at(reads, handle)
+    if read.joinable:
+        pending_index_remove(reads, handle)
+        read.joinable = False
+
+
+# Under the monitor: reads ------------------------------------------------------------------------
 
 cdef inline uint32_t pending_begin(
     PendingReads* reads, int64_t ledger_id, int64_t first, int64_t last
@@ -169,11 +257,14 @@ cdef inline uint32_t pending_begin(
         reads.oldest = handle
     reads.newest = handle
     reads.running += 1
+    pending_index_add(reads, handle)
     return handle
 
 
-# Takes a read out of the lists: no request finds it any more.
-cdef inline void pending_unlink(PendingReads* reads, PendingRead* read) noexcept nogil:
+# Takes a read out of the list and the index: no request finds it any more.
+cdef inline void pending_unlink(PendingReads* reads, uint32_t handle) noexcept nogil:
+    cdef PendingRead* read = pending_read_at(reads, handle)
+    pending_close_read(reads, handle)
     if read.before:
         pending_read_at(reads, read.before).after = read.after
     else:
@@ -281,7 +372,7 @@ cdef inline void pending_detach(PendingReads* reads, PendingRequest* request) no
         read = pending_read_at(reads, <uint32_t>part.token)
         read.listeners = part.next_listener
         if part.creates:
-            pending_unlink(reads, read)
+            pending_unlink(reads, <uint32_t>part.token)
             pool_give(&reads.reads, <uint32_t>part.token)
         next_part = part.next_part
         pool_give(&reads.parts, handle)

@@ -210,6 +210,7 @@ def chosen(ids: Sequence[str], engine: str) -> list[Mutant]:
 @shared.executions(2000)
 @shared.runner(POOL, SPARK, default=POOL)
 @shared.master("local[*]")
+@shared.master_seconds
 @shared.conf
 @shared.workers
 @shared.out("Results directory.  [default: runs/mutants-ID]")
@@ -222,6 +223,7 @@ def command(
     executions: int,
     runner: str,
     master: str,
+    master_seconds: float,
     conf: tuple[str, ...],
     workers: int | None,
     out: Path | None,
@@ -247,7 +249,13 @@ def command(
     try:
         mutants = chosen(ids, engine)
         options = RunnerOptions(
-            runner, master, shared.spark_settings(conf), workers, None, DEFAULT_SUITES
+            runner,
+            master,
+            shared.spark_settings(conf),
+            workers,
+            None,
+            DEFAULT_SUITES,
+            master_seconds=master_seconds,
         )
         if runner == SPARK:
             check_spark(master)

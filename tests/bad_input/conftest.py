@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-PATIENCE = 60  # seconds; what is tried takes far less than one
+PATIENCE = 600  # seconds; what is tried takes far less than one on a quiet machine
 
 
 @pytest.fixture(autouse=True)

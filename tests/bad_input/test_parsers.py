@@ -174,6 +174,8 @@ READS = {
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
     "pulsar_ml/harness/functions/flags.py": "compile_commands.json, of the user's own build",
+    "pulsar_ml/harness/functions/table.py": "pyproject.toml, of the user's own project",
+    "pulsar_ml/harness/building/project.py": "pyproject.toml, of the user's own project",
     "pulsar_ml/harness/functions/library.py": "its own list of files; damaged, it builds again",
     "pulsar_ml/harness/building/unseen.py": "its own cache; a damaged one is ignored",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",

@@ -204,7 +204,7 @@ def test_a_line_says_which_row_takes_so_long(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(importlib.import_module("benchmarks.measure"), "LINE_SECONDS", 0.01)
     output = Output()
     figures: list[Figure] = []
-    row = Benchmark("refcount: long", lambda: float(output.written.wait(60)))
+    row = Benchmark("refcount: long", lambda: float(output.written.wait(900)))
     with progress(Console(file=output, force_terminal=False), 1, 1) as on_repeat:
         measure([row], 1, figures, on_repeat)
     assert figures[0].median == 1.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import io
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions, Tr
 from pulsar_ml.cli import main
 from pulsar_ml.errors import NondeterminismError, UsageError
 from pulsar_ml.harness.engine import OFFERED
+from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.suites.registry import SUITES
 from tests.campaign.rows import stable_rows
@@ -208,6 +210,24 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
     path.write_text(violation["replay"])
     done = CliRunner().invoke(main, ["replay", "--trust", "--json", str(path)])
     assert json.loads(done.output)["exact"] is True, done.output
+
+
+def test_a_stuck_trial_names_the_place_of_each_thread() -> None:
+    rogue = toy("computes_for_ever", controlled=ControlledSize(threads=(2, 2), operations=(1, 1)))
+    options = TrialOptions(
+        engine=CONTROLLED, module=str(rogues_path()), executions=300, strategy="random"
+    )
+    stuck = Job("r", "programs", options, Limits(wall=120.0, cpu=0.5))
+    place = Isolation()
+    try:
+        [row] = place.run(rogue, Chunk(0, rogue.name, 6, 7), stuck).to_pylist()
+    finally:
+        place.close()
+    [violation] = row["violations"]
+    assert violation["invariant"] == "hang"
+    first, _, second = violation["message"].partition("; tried again: ")
+    for message in (first, second):
+        assert re.search(r"\(.*thread 1 at \w+ sandbox/rogues\.h:\d+", message), message
 
 
 def test_one_thread_exercises_nothing(options: TrialOptions) -> None:

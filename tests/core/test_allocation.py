@@ -96,7 +96,7 @@ def run(script: str) -> None:
         env=environment,
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=900,
     )
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -13,6 +13,7 @@ from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import interleave
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
+from tests import ROOT
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
 
@@ -248,3 +249,22 @@ def test_a_wait_that_has_no_end_ends_the_execution(name: str, kind: str) -> None
     runs.run(0, 10)
     assert runs.end() == kind
     assert runs.statistics()["executions"] == 1
+
+
+# docs/engine.md, Limits, names these numbers.
+@pytest.mark.parametrize(
+    ("name", "mode", "bound", "spins", "executions"),
+    [
+        ("spins_with_pause_fixed", "c11", 2, 2, 44_208),
+        ("spins_by_load_fixed", "c11", 2, 0, 14_634),
+        ("mcs_lock_of_three_fixed", "sc", 2, 2, 5_202),
+        ("mcs_lock_of_three_fixed", "c11", 1, 2, 5_796),
+    ],
+)
+def test_searches_of_spinning_locks_end_where_the_page_says(
+    name: str, mode: str, bound: int, spins: int, executions: int
+) -> None:
+    done = searched(name, bound=bound, mode=mode, spins=spins)
+    assert done.executions == executions
+    assert done.exhausted
+    assert f"{executions:,}" in (ROOT / "docs/engine.md").read_text()

@@ -76,7 +76,7 @@ def engine_with_a_row(folder: Path) -> Path:
     cython = [sys.executable, "-m", "cython", "-3", "-I", str(ROOT), "-o", str(face)]
     name = ("--module-name", "pulsar_ml.harness.engine._engine")
     subprocess.run(
-        [*cython, *name, str(ROOT / ENGINE / "_engine.pyx")], check=True, cwd=ROOT, timeout=120
+        [*cython, *name, str(ROOT / ENGINE / "_engine.pyx")], check=True, cwd=ROOT, timeout=900
     )
     result = folder / f"_engine{sysconfig.get_config_var('EXT_SUFFIX')}"
     include_folders = (folder, ROOT, sysconfig.get_paths()["include"])
@@ -88,7 +88,7 @@ def engine_with_a_row(folder: Path) -> Path:
             *(str(face), str(folder / ENGINE / "engine.c"), "-o", str(result), "-lpthread"),
         ],
         check=True,
-        timeout=300,
+        timeout=900,
     )
     return result
 
@@ -100,7 +100,7 @@ def test_a_new_row_is_all_it_takes(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
         check=False,
     )
     assert done.returncode == 0, done.stderr

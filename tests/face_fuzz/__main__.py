@@ -16,7 +16,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 
 SECONDS_PER_CALL = 0.02  # a process that takes longer hangs
-LEAST_SECONDS = 120.0
+LEAST_SECONDS = 600.0
 
 
 @dataclass(slots=True)

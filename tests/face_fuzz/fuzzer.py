@@ -19,7 +19,7 @@ from tests.face_fuzz.face import PROTOCOLS, classes, members, parameters
 from tests.face_fuzz.values import Hostile, argument, hostile
 
 MOST_OBJECTS = 80
-CHILD_SECONDS = 60
+CHILD_SECONDS = 300
 # Exceptions that name a mistake. OverflowError, SystemError and RecursionError are none of them.
 NAMED = (
     PulsarMlError, Hostile, TypeError, ValueError, KeyError, AttributeError, StopIteration,

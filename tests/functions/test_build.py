@@ -11,6 +11,7 @@ import pytest
 
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.harness.functions.check import build_tests, check_function
+from pulsar_ml.harness.functions.cython_tests import CPLUS
 from pulsar_ml.harness.functions.flags import database_flags, find_database, package_flags
 from pulsar_ml.harness.functions.library import build_library
 from pulsar_ml.harness.functions.source import TestSource, read_source
@@ -110,6 +111,31 @@ def test_without_a_compiler_one_sentence(
     monkeypatch.setenv("CC", "no-such-compiler")
     with pytest.raises(BuildError, match=r"no compiler 'no-such-compiler' for ring.c; .* CC$"):
         built(source)
+
+
+def test_without_a_compiler_for_cython_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "ring.pyx"
+    path.write_text("def test_a():\n    pass\n")
+    monkeypatch.setenv("CC", "no-such-compiler")
+    with pytest.raises(BuildError, match=r"^there is no compiler 'no-such-compiler' for .* CC$"):
+        build_tests(read_source(path), into=tmp_path / "build")
+
+
+@pytest.mark.parametrize(
+    ("text", "is_cplus"),
+    [
+        ("from libcpp.vector cimport vector\n", True),
+        ("# distutils: language = c++\n", True),
+        ("cdef extern from 'ring.hpp' nogil:\n", True),
+        ("    cdef Ring* ring = new Ring[int](3)\n", True),
+        ("    cdef cppclass Ring:\n", True),
+        ("    cdef int new = old\n    self.value = new\n", False),
+    ],
+)
+def test_cplus_in_a_cython_file_is_recognised(text: str, is_cplus: bool) -> None:
+    assert bool(CPLUS.search(text)) == is_cplus
 
 
 @pytest.mark.parametrize("standard", ["-std=c11", "-std=c17", "-std=gnu11"])

@@ -7,7 +7,15 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.exit_codes import CLEAN, FAILED, NOTHING_EXERCISED, USAGE, VIOLATION
+from pulsar_ml.exit_codes import (
+    CLEAN,
+    FAILED,
+    INTERRUPTED,
+    NOTHING_EXERCISED,
+    USAGE,
+    VIOLATION,
+)
+from pulsar_ml.terminal.progress import ProgressDisplay
 from tests.commands import Called, call
 
 RING = """#include <assert.h>
@@ -191,3 +199,41 @@ def test_a_test_that_the_engine_does_not_control_costs_the_others_nothing(folder
     assert done.code == FAILED
     assert "ring.c::test_file  no verdict: " in done.err
     assert "2 clean, 1 without a verdict" in done.out
+
+
+def test_progress_of_a_long_test_is_counted(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[float] = []
+    monkeypatch.setattr(ProgressDisplay, "update", lambda self, done, text="": seen.append(done))
+    assert call("check", "ring.c::test_add", "--executions", "5000").code == CLEAN
+    assert seen == sorted(seen) and seen[-1] == 5000
+
+
+def test_an_interrupt_keeps_what_was_found(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The interrupt arrives while the second test runs."""
+
+    def interrupt(self: object, done: float, text: str = "") -> None:
+        if calls:
+            raise KeyboardInterrupt
+        if done >= 300:
+            calls.append(done)
+
+    calls: list[float] = []
+    monkeypatch.setattr(ProgressDisplay, "update", interrupt)
+    done = run("ring.c")
+    assert done.code == INTERRUPTED
+    assert "ring.c::test_add  clean: 300 executions" in done.out
+    assert "ring.c::test_add_again  interrupted: " in done.err
+    assert done.out.rstrip().endswith("1 clean")
+
+
+def test_an_interrupt_while_a_failure_is_shrunk_keeps_the_failure(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*words: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("pulsar_ml.harness.functions.check.call", interrupted)
+    done = run("race.c::test_race")
+    assert done.code in (VIOLATION, INTERRUPTED)
+    assert "race.c::test_race  data race" in done.out
+    assert len(list((folder / ".pulsar_ml" / "failures").iterdir())) == 1

@@ -160,3 +160,97 @@ def test_cython(tmp_path: Path) -> None:
         assert result.failure is not None
         assert message[test.name] in result.failure.message
         assert "made again, step by step" in result.text
+
+
+CONTAINERS = """# distutils: language=c++
+from libcpp.map cimport map as cppmap
+from libcpp.string cimport string
+from libcpp.vector cimport vector
+cdef extern from "<pthread.h>" nogil:
+    ctypedef unsigned long pthread_t
+    ctypedef struct pthread_mutex_t:
+        pass
+    int pthread_mutex_lock(pthread_mutex_t*)
+    int pthread_mutex_unlock(pthread_mutex_t*)
+    int pthread_create(pthread_t*, void*, void* (*)(void*) noexcept nogil, void*)
+    int pthread_join(pthread_t, void**)
+
+cdef pthread_mutex_t lock
+cdef vector[int] numbers
+cdef vector[int] empty
+cdef cppmap[int, string] words
+cdef string name = b"a string that is too long to be kept in its object"
+numbers.push_back(1)
+words[1] = b"a string that is too long to be kept in the map"
+
+
+cdef void* add(void* argument) noexcept nogil:
+    pthread_mutex_lock(&lock)
+    numbers[0] += 1
+    numbers.push_back(3)
+    empty.push_back(4)
+    words[2].append(name)
+    words[1].append(words[2])
+    name.append(words[1])
+    pthread_mutex_unlock(&lock)
+    return NULL
+
+
+cdef int test_containers() except -1 nogil:
+    cdef pthread_t thread
+    pthread_create(&thread, NULL, add, NULL)
+    add(NULL)
+    pthread_join(thread, NULL)
+    if numbers.size() != 3 or numbers[0] != 3 or empty.size() != 2 or words.size() != 2:
+        raise RuntimeError("the containers of the execution before")
+    if words[1].size() > 600 or name.size() > 1200:
+        raise RuntimeError("the strings of the execution before")
+    return 0
+"""
+FREED = """# distutils: language=c++
+from libcpp.vector cimport vector
+cdef extern from *:
+    \"\"\"
+    #include <cstdlib>
+    static void free_content(void *of) { free(*(void **)of); }
+    \"\"\"
+    void free_content(void*) nogil
+
+cdef vector[int] numbers
+numbers.push_back(1)
+
+
+cdef void test_freed() noexcept nogil:
+    free_content(&numbers)
+    AGAIN
+"""
+
+
+def test_a_container_that_was_filled_at_import_is_put_back(tmp_path: Path) -> None:
+    (result,) = check(write(tmp_path, CONTAINERS, "some.pyx"), into=tmp_path, executions=300)
+    assert result.verdict == "clean"
+
+
+def test_a_block_of_the_import_is_freed_once(tmp_path: Path) -> None:
+    once = write(tmp_path, FREED.replace("AGAIN", ""), "once.pyx")
+    with pytest.raises(AssertionError, match="nothing exercised in 10 executions"):
+        check(once, into=tmp_path, executions=10)
+    twice = write(tmp_path, FREED.replace("AGAIN", "free_content(&numbers)"), "twice.pyx")
+    with pytest.raises(InterleavingFailure, match="double free"):
+        check(twice, into=tmp_path, executions=10)
+
+
+def test_the_race_of_a_library_is_passed_over_and_counted() -> None:
+    header = LANGUAGE.with_name("header.cpp")
+    subjects = build_tests(read_source(header), into=BUILDS)
+    clean = subjects["test_atomic_shared_pointer"]
+    done = explore(clean, program_of(clean), executions=EXECUTIONS)
+    assert done.failure is None
+    assert done.statistics["suppressed"] > 0
+    assert "std::atomic<std::shared_ptr> of libstdc++" in " ".join(done.remarks)
+    buggy = subjects["test_atomic_shared_pointer_buggy"]
+    found = explore(buggy, program_of(buggy), executions=EXECUTIONS)
+    assert found.failure is not None
+    assert found.failure.kind == "data race"
+    assert "header.cpp" in found.failure.where[0]
+    assert found.failure.replay(buggy).exact

@@ -6,6 +6,7 @@ budget, and the mended variants are silent.
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from statistics import median
 
@@ -54,6 +55,30 @@ PROGRAMS = {
     "timer.pyx": {"invariant"},
     "treiber_stack.cpp": {"use after free", "data race"},
 }
+# The kinds of program that must be there, and their files.
+KINDS = {
+    "ring of one producer and one consumer": "spsc_ring.c",
+    "ring of many producers and consumers": "mpmc_queue.cpp",
+    "Treiber's stack with hazard pointers": "treiber_stack.cpp",
+    "sequence lock": "seqlock.c",
+    "reader-writer lock": "rwlock.c",
+    "bounded work-stealing queue": "chase_lev.cpp",
+    "lazy initialisation": "lazy_init.cpp",
+    "condition variable with a lost wake-up": "mailbox.c",
+    "shutdown of a thread pool": "thread_pool.cpp",
+    "reference count": "refcount.pyx",
+    "copy-on-write vector": "cow_vector.cpp",
+    "event count": "event_count.cpp",
+    "barrier": "barrier.c",
+    "asynchronous logger": "async_logger.cpp",
+    "lock-free hash set": "hash_set.pyx",
+    "pointer protected by read-copy-update": "rcu_pointer.cpp",
+}
+# Words by which a program would show that it knows where it runs.
+OURS = re.compile(r"pulsar|pml|\bcheck:|check\.h|interleav|sanitize|tsan|\bengine\b", re.IGNORECASE)
+INCLUDE = re.compile(
+    r'#include\s*"([^"]+)"|cdef extern from "([^<"]+)"|cimport\s+(\w+)|from (\S+) cimport'
+)
 # An extension with C++ in it needs that compiler, too.
 NEED_CXX = ("refcount.pyx", "hash_set.pyx")
 BUILDABLE = [
@@ -70,6 +95,32 @@ def test_the_table_has_every_program() -> None:
     files = {path.name for path in HERE.iterdir() if path.suffix in LANGUAGES}
     assert files == set(PROGRAMS)
     assert len(files) == 20
+    assert set(KINDS.values()) <= files
+    assert {Path(name).suffix for name in files} == {".c", ".cpp", ".pyx"}
+
+
+def foreign_words(text: str) -> list[str]:
+    """Return words of this project in a program, and what it includes beside the languages'."""
+    included = ["".join(found) for found in INCLUDE.findall(text)]
+    known = {path.name for path in HERE.iterdir()}
+    return OURS.findall(text) + [
+        name
+        for name in included
+        if name not in known and name.split(".")[0] not in {"libc", "libcpp", "posix"}
+    ]
+
+
+def test_no_program_knows_where_it_runs() -> None:
+    for path in HERE.iterdir():
+        if path.is_file():
+            assert not foreign_words(path.read_text()), path.name
+    assert foreign_words("// check: mode=sc\n") == ["check:"]
+    assert foreign_words('#include "pulsar_ml/check.h"\n') == [
+        "pulsar",
+        "check.h",
+        "pulsar_ml/check.h",
+    ]
+    assert foreign_words("from pulsar_ml.sync.atomics cimport pml_i64\n")
 
 
 @pytest.mark.parametrize("name", BUILDABLE)

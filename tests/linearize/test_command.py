@@ -112,6 +112,43 @@ def test_an_interruption_is_no_verdict(tmp_path: Path) -> None:
     assert (code, output) == (130, "Interrupted\n")
 
 
+def test_an_answer_without_its_explanation(tmp_path: Path) -> None:
+    code, output = run(tmp_path, ILLEGAL, "--model", "register", "--no-explain")
+    assert (code, output.splitlines()[0][:28]) == (1, "illegal: not linearizable (3")
+    assert "themselves" not in output and "sequentially" not in output
+
+
+@pytest.mark.parametrize(("initial", "code"), [("7", 0), ("8", 1), ('"7"', 1), ("null", 1)])
+def test_the_first_value_of_a_register(initial: str, code: int, tmp_path: Path) -> None:
+    first = [Operation(0, "read", (), 7, 0, 1)]
+    for model in ("register", "cas-register"):
+        assert run(tmp_path, first, "--model", model, "--initial", initial)[0] == code
+    if initial in "78":
+        assert run(tmp_path, first, "--model", "counter", "--initial", initial)[0] == code
+
+
+@pytest.mark.parametrize(
+    ("model", "initial", "sentence"),
+    [
+        ("queue", "7", "the model queue has no first value that can be given"),
+        ("register", "seven", "--initial seven is not JSON"),
+        ("register", '{"a": 1}', "is no value of a history"),
+        ("counter", "null", "a counter begins with an integer"),
+    ],
+)
+def test_a_first_value_that_is_none(
+    model: str, initial: str, sentence: str, tmp_path: Path
+) -> None:
+    code, output = run(tmp_path, LEGAL, "--model", model, "--initial", initial)
+    assert code == 2 and sentence in output
+
+
+def test_time_that_is_over(tmp_path: Path) -> None:
+    code, output = run(tmp_path, HARD, "--model", "queue", "--timeout", "1e-9")
+    assert (code, output[:20]) == (5, "unknown: out of time")
+    assert run(tmp_path, HARD, "--model", "queue", "--timeout", "0")[0] == 2
+
+
 def test_the_verdict_as_json(tmp_path: Path) -> None:
     code, output = run(tmp_path, ILLEGAL, "--model", "register", "--json")
     assert code == 1

@@ -37,13 +37,18 @@ VALUES = history_of(
         Operation(2, "read", (), None, 5, None, True),
     ]
 )
+NAMED = history_of(
+    [Operation("a", "read", (), 1, 0.25, 0.5), Operation("b", "read", (), 1, 0.5, 0.75)]
+)
 RESULTS = np.zeros(2, RECORD)
 RESULTS["result"] = [[1, -2, 3, -4, 5], [0, 0, 0, 0, 0]]
 RESULTS["arguments"][:, 0] = [7, -(2**63)]
+RESULTS["invoked"] = [0, 4]
 RESULTS["returned"] = [4, 9]
 RECORDED = History((Signature("take", 1, "answer"),), RESULTS, (), "threads", "thing", {"limit": 3})
 HISTORIES = {
     "values": VALUES,
+    "names": NAMED,
     "answers": RECORDED,
     "words": simulate(Cell(), seed=1, clients=3, operations=50, crashes=0.1),
     "flags": simulate(Members(), seed=1, clients=3, operations=50),
@@ -70,7 +75,7 @@ def test_a_history_comes_back_as_it_was(name: str, ending: str, tmp_path: Path) 
     save_history(history, path)
     again = load_history(path)
     assert content(again) == content(history)
-    assert again.signatures == history.signatures
+    assert (again.signatures, again.threads) == (history.signatures, history.threads)
     assert (again.source, again.subject, again.settings) == (
         history.source,
         history.subject,
@@ -141,7 +146,7 @@ def test_events_as_json_lines(tmp_path: Path) -> None:
         {"process": 0, "type": "ok", "f": "get", "key": "k", "value": "v"},
     ]
     path.write_text("\n".join(json.dumps(event) for event in events))
-    assert str(load_history(path).call(0)) == "get(k) -> v"
+    assert str(load_history(path).call(0)) == "get('k') -> 'v'"
 
 
 def test_operations_of_others_as_json_lines(tmp_path: Path) -> None:
@@ -184,11 +189,12 @@ LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked
          "operation 'dig' is not among the signatures"),
         ("h.jsonl", json.dumps({"thread": 0}),
          "operation 0 should be an object with thread, operation"),
-        ("h.jsonl", json.dumps({**LINE, "invoked": 0.5}),
-         "invoked is 0.5; it should be an integer"),
-        ("h.jsonl", json.dumps({**LINE, "returned": 0.5}),
-         "returned is 0.5; it should be an integer or"),
-        ("h.jsonl", json.dumps({**LINE, "thread": "a"}), 'thread is "a"; it should be an integer'),
+        ("h.jsonl", json.dumps({**LINE, "invoked": None}),
+         "invoked is null; it should be a number"),
+        ("h.jsonl", json.dumps({**LINE, "returned": "0"}),
+         'returned is "0"; it should be a number or null'),
+        ("h.jsonl", json.dumps({**LINE, "thread": 0.5}),
+         "thread is 0.5; it should be an integer or a name"),
         ("h.jsonl", json.dumps({**LINE, "operation": 7}), "operation is 7; it should be a text"),
         ("h.jsonl", json.dumps({**LINE, "returned": 0}),
          "returned at 0, before it was invoked at 1"),

@@ -22,7 +22,7 @@ from pulsar_ml.managed_ledger import (
 )
 
 MILLISECOND = 1_000_000
-SECONDS = 10  # the longest wait for a result that must come
+SECONDS = 300  # the longest wait for a result that must come
 
 Value = TypeVar("Value")
 

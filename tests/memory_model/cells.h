@@ -14,9 +14,11 @@
 enum { CELLS = 3, MOST_THREADS = 4, MOST_CALLS = 16, MOST_OUTCOMES = 1 << 14, FAILED_CAS = 8 };
 enum {
     LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN,
-    OPERATIONS
+    TRY_LOCK, LOCK_UNTIL, LOCK_FOR, OPERATIONS
 };
-/* Deadlines of timed waits are this far apart; the clock starts at one second. */
+/* The result of a wait of a thread that did not get the mutex: it does not wait. */
+enum { NO_WAIT = 2 };
+/* Deadlines are this far apart; the clock starts at one second. */
 enum { SECONDS_APART = 1000 };
 
 typedef struct World World;
@@ -32,6 +34,7 @@ struct World {
     pthread_cond_t condition;
     pthread_t threads[MOST_THREADS];
     int is_started[MOST_THREADS];    /* and not joined */
+    int has_mutex[MOST_THREADS];
     Child children[MOST_THREADS];
 };
 
@@ -106,6 +109,13 @@ UNSEEN void note_deadlock(void)
 
 static void apply(World *w, int t, const PmlCall *call);
 
+/* 0, or 1 when the thread did not get the mutex. */
+static int locked(World *w, int t, int error)
+{
+    w->has_mutex[t] = !error;
+    return error != 0;
+}
+
 static void *child_body(void *argument)
 {
     Child *child = argument;
@@ -129,10 +139,28 @@ static void apply(World *w, int t, const PmlCall *call)
         value = done ? expected : expected | FAILED_CAS;
         break;
     case FENCE: BY_ORDER(FENCES); break;
-    case LOCK: pthread_mutex_lock(&w->mutex); break;
-    case UNLOCK: pthread_mutex_unlock(&w->mutex); break;
-    case WAIT: pthread_cond_wait(&w->condition, &w->mutex); break;
-    case TIMED_WAIT: value = pthread_cond_timedwait(&w->condition, &w->mutex, &deadline) != 0; break;
+    case LOCK: value = locked(w, t, pthread_mutex_lock(&w->mutex)); break;
+    case TRY_LOCK: value = locked(w, t, pthread_mutex_trylock(&w->mutex)); break;
+    case LOCK_UNTIL: value = locked(w, t, pthread_mutex_timedlock(&w->mutex, &deadline)); break;
+    case LOCK_FOR:    /* as std::timed_mutex does */
+        clock_gettime(CLOCK_MONOTONIC, &deadline);
+        deadline.tv_sec += argument * SECONDS_APART;
+        value = locked(w, t, pthread_mutex_clocklock(&w->mutex, CLOCK_MONOTONIC, &deadline));
+        break;
+    case UNLOCK:
+        if (w->has_mutex[t]) {
+            w->has_mutex[t] = 0;
+            pthread_mutex_unlock(&w->mutex);
+        }
+        break;
+    case WAIT: case TIMED_WAIT:
+        if (!w->has_mutex[t])
+            value = NO_WAIT;
+        else if (call->code == WAIT)
+            pthread_cond_wait(&w->condition, &w->mutex);
+        else
+            value = pthread_cond_timedwait(&w->condition, &w->mutex, &deadline) != 0;
+        break;
     case NOTIFY_ONE: pthread_cond_signal(&w->condition); break;
     case NOTIFY_ALL: pthread_cond_broadcast(&w->condition); break;
     case SPAWN:
@@ -193,6 +221,7 @@ static const PmlOperation cells_operations[OPERATIONS] = {
     [FENCE] = ACCESS("fence"), [LOCK] = ACCESS("lock"), [UNLOCK] = ACCESS("unlock"), [WAIT] = ACCESS("wait"),
     [TIMED_WAIT] = ACCESS("timed_wait"), [NOTIFY_ONE] = ACCESS("notify_one"),
     [NOTIFY_ALL] = ACCESS("notify_all"), [SPAWN] = ACCESS("spawn"), [JOIN] = ACCESS("join"),
+    [TRY_LOCK] = ACCESS("try_lock"), [LOCK_UNTIL] = ACCESS("lock_until"), [LOCK_FOR] = ACCESS("lock_for"),
 };
 
 static const PmlArgument cells_no_setting = {0};

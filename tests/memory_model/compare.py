@@ -7,7 +7,10 @@ from dataclasses import dataclass
 
 from pulsar_ml.harness.engine import SAMPLERS
 from tests.memory_model.engine import explored, program_of
+from tests.memory_model.generator import FEATURES
 from tests.memory_model.litmus import (
+    LOCK_FOR,
+    LOCK_UNTIL,
     TIMED_WAIT,
     WAIT,
     Litmus,
@@ -70,9 +73,10 @@ class Comparison:
 
 def faults_of_seed(seed: int, program: Litmus) -> tuple[str, ...]:
     """Return the faults with which the program of a seed runs: they matter to waits only."""
-    if not program.has(WAIT, TIMED_WAIT):
-        return ()
-    return ((), (), ("timeout",), ("spurious",), ("spurious", "timeout"))[seed // 5 % 5]
+    waits, timed = program.has(WAIT, TIMED_WAIT), program.has(TIMED_WAIT, LOCK_UNTIL, LOCK_FOR)
+    faults = ((), (), ("timeout",), ("spurious",), ("spurious", "timeout"))
+    possible = {"spurious": waits, "timeout": timed}
+    return tuple(fault for fault in faults[seed // len(FEATURES) % 5] if possible[fault])
 
 
 def compare(

@@ -13,10 +13,11 @@
 
 namespace model {
 
-enum { MUTEX = CELLS, LOCATIONS, WRITES = 15, SIGNALS = 12, MOMENTS = 4, NOWHERE = 255 };
+enum { MUTEX = CELLS, LOCATIONS, WRITES = 15, SIGNALS = 28, MOMENTS = 4, NOWHERE = 255 };
 
 /* The facts about a program's events that hold in each of its graphs. Events are numbered: first
- * the initial writes, then each thread's in program order; a wait has two, unlock and lock. */
+ * the initial writes, then each thread's in program order; a wait has two, unlock and lock, and so
+ * has a timed lock, the beginning of its wait and lock. */
 struct GraphShape {
     const Program &p;
     std::array<std::array<int, CALLS>, THREADS> slots{};
@@ -24,25 +25,27 @@ struct GraphShape {
     uint32_t initial = (1u << LOCATIONS) - 1, fences = 0, swaps = 0;
     uint32_t at[LOCATIONS] = {}, mine[THREADS] = {};
     bool is_timed = false;        /* the order of waits and notifications matters to seq_cst */
+    bool is_tried = false;        /* so does that of attempts to lock, and of unlocks */
     Relation sequenced{~0u};      /* of one thread, and initial writes before all */
     Relation before{~0u};         /* that, and what starting and joining threads orders */
 
     explicit GraphShape(const Program &program) : p(program)
     {
         int n = LOCATIONS;
-        bool is_sc = false, is_waiting = false;
+        bool is_sc = false, is_waiting = false, is_trying = false;
         for (int i = 0; i < LOCATIONS; i++)
             add_event(i, i, RELAXED, 0);
         for (int t = 0; t < p.threads; t++)
             for (size_t i = 0; i < p.calls[t].size(); i++) {
                 const Call &call = p.calls[t][i];
                 bool waits = call.kind == WAIT || call.kind == TIMED_WAIT;
+                bool timed_lock = call.kind == LOCK_UNTIL || call.kind == LOCK_FOR;
                 if (n + 2 > EVENTS || i >= CALLS)
                     throw std::length_error("the program has too many calls");
                 slots[t][i] = n;
                 if (waits || call.kind == UNLOCK)
                     add_event(n, MUTEX, RELEASE, 0);
-                else if (call.kind == LOCK)
+                else if (call.kind == LOCK || call.kind == TRY_LOCK)
                     add_event(n, MUTEX, ACQUIRE, 1);
                 else if (call.kind == FENCE)
                     add_event(n, NOWHERE, call.order, 0);
@@ -52,12 +55,13 @@ struct GraphShape {
                     add_event(n, NOWHERE, RELAXED, 0);
                 is_sc |= call.kind <= FENCE && call.order == SEQ_CST;
                 is_waiting |= waits;
+                is_trying |= timed_lock || call.kind == TRY_LOCK;
                 if (call.kind == FENCE)
                     fences |= 1u << n;
                 if (call.kind == CAS)
                     swaps |= 1u << n;
                 mine[t] |= 1u << n++;
-                if (waits) {
+                if (waits || timed_lock) {
                     add_event(n, MUTEX, ACQUIRE, 1);
                     mine[t] |= 1u << n++;
                 }
@@ -75,7 +79,8 @@ struct GraphShape {
                     each(mine[call.cell], [&](int j) { before[j] |= 1u << slots[t][i]; });
             }
         before = before.closure();
-        is_timed = p.strengthened && is_sc && is_waiting;
+        is_tried = p.strengthened && is_sc && is_trying;
+        is_timed = is_tried || (p.strengthened && is_sc && is_waiting);
     }
 
   private:
@@ -95,8 +100,9 @@ struct Graph {
     uint32_t present, reads, writes, unused;
     uint8_t source[EVENTS];                       /* the write that a read sees */
     uint8_t count[LOCATIONS], modification[LOCATIONS][WRITES];   /* writes in their order */
-    /* Of the strengthened model: ends and beginnings of waits, and notifications, in their order;
-     * and the events before each moment when all threads waited and a time-out fired. */
+    /* Of the strengthened model: ends and beginnings of waits, notifications, and attempts to lock
+     * and unlocks where an attempt can fail, in their order; and the events before each moment when
+     * all threads waited and a time-out fired. */
     uint32_t signalled, past[MOMENTS];
     uint8_t n_signals, n_moments, unused_too[6], signals[SIGNALS];
 
@@ -116,6 +122,18 @@ struct Graph {
             throw std::length_error("the program has too many waits");
         signals[n_signals++] = uint8_t(slot);
         signalled |= 1u << slot;
+    }
+    /* A thread that blocks again tells no more than that it blocked. */
+    void attempt(const Shape &shape, int slot)
+    {
+        if (shape.is_tried && !(signalled >> slot & 1))
+            signal(shape, slot);
+    }
+    /* Of a defect: a failed attempt to lock reads the mutex. */
+    void look_at_mutex(int slot)
+    {
+        present |= 1u << slot;
+        read(slot, modification[MUTEX][count[MUTEX] - 1]);
     }
     void time_passes(const Shape &shape)
     {

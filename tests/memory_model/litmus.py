@@ -15,10 +15,12 @@ NAMES = "xyz"
 LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK = ACCESSES = (
     *("load", "store", "exchange", "cas", "fence", "lock", "unlock"),
 )
-WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN = (
+WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN = WAITING = (
     *("wait", "timed_wait", "notify_one", "notify_all", "spawn", "join"),
 )
-KINDS = (*ACCESSES, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN)
+TRY_LOCK, LOCK_UNTIL, LOCK_FOR = ATTEMPTS = ("try_lock", "lock_until", "lock_for")
+LOCKS = (LOCK, *ATTEMPTS)
+KINDS = (*ACCESSES, *WAITING, *ATTEMPTS)
 ORDERED = (LOAD, STORE, EXCHANGE, CAS)
 # The numbers of GCC's builtins.
 RELAXED, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST = ORDERS = (0, 2, 3, 4, 5)
@@ -34,8 +36,8 @@ Outcome = tuple[int, int, int, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Operation:
-    """One call. ``value`` is what it writes or a deadline, ``expected`` what a compare-and-swap
-    compares with; ``cell`` is the thread that is started or joined."""
+    """One call. ``value`` is what it writes, a deadline or a span, ``expected`` what a
+    compare-and-swap compares with; ``cell`` is the thread that is started or joined."""
 
     kind: str
     cell: int = 0
@@ -58,6 +60,10 @@ class Operation:
                 return f"fence ({order})"
             case "timed_wait":
                 return f"r = wait until {self.value}"
+            case "try_lock":
+                return "r = try lock"
+            case "lock_until" | "lock_for":
+                return f"r = {self.kind.replace('_', ' ')} {self.value}"
             case "spawn" | "join":
                 return f"{self.kind} thread {self.cell}"
         return self.kind.replace("_", " ")
@@ -105,7 +111,7 @@ class Litmus:
                 rest = calls[:i] + calls[i + 1 :]
                 if call.kind in (UNLOCK, SPAWN):
                     continue
-                if call.kind == LOCK:
+                if call.kind in LOCKS:
                     end = i + 1 + [later.kind for later in calls[i + 1 :]].index(UNLOCK)
                     if any(inner.kind in (WAIT, TIMED_WAIT) for inner in calls[i:end]):
                         continue

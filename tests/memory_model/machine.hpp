@@ -2,8 +2,11 @@
  * mutex, the condition, the clock, and the threads that a thread starts and joins. Every order of
  * the threads' steps is explored; a memory model (buffers.hpp, graphs.hpp) says what they read.
  *
- * Sources: the C++ standard, [thread.condition] and [thread.thread.class]; for the clock,
- * docs/engine.md, Time. Nothing here knows the engine. */
+ * A thread that did not get the mutex goes on without it: its accesses are made, its unlock and its
+ * waits do nothing. A failed attempt orders nothing, as POSIX and C++ have it.
+ *
+ * Sources: the C++ standard, [thread.mutex], [thread.condition] and [thread.thread.class]; for the
+ * clock, docs/engine.md, Time. Nothing here knows the engine. */
 #ifndef MEMORY_MODEL_MACHINE_HPP
 #define MEMORY_MODEL_MACHINE_HPP
 
@@ -20,21 +23,28 @@ namespace model {
 
 enum { CELLS = 3, THREADS = 4, CALLS = 16, FAILED_CAS = 8 };
 enum Kind : uint8_t {
-    LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN
+    LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN,
+    TRY_LOCK, LOCK_UNTIL, LOCK_FOR
 };
 enum Order : uint8_t { RELAXED = 0, ACQUIRE = 2, RELEASE = 3, ACQ_REL = 4, SEQ_CST = 5 };
 
-/* Faults that may happen: a timed wait ends at once, a wait ends without a notification. */
+/* Microseconds: the clock's start, the distance of deadlines, and a look at the clock. */
+constexpr int64_t START = 1'000'000, APART = 1000 * START, LOOK = 1;
+enum { NO_WAIT = 2 };    /* the result of a wait without the mutex */
+
+/* Faults that may happen: a timed wait or lock ends at once, a wait ends without a notification. */
 enum { TIME_OUT = 1, SPURIOUS = 2 };
 
 /* Seeded defects of the models: the comparison has to notice each of them. */
 enum {
     NO_RELEASE = 1, NO_SEQ_CST = 2, NO_BUFFERS = 4, NO_JOIN_EDGE = 8, NO_SPAWN_EDGE = 16, DEAF_NOTIFY = 32,
     TIME_OUT_UNLOCKED = 64, NOTIFY_ONE_IS_ALL = 128, NO_MUTEX_EDGE = 256, LATEST_TIME_OUT = 512,
-    WAIT_KEEPS_MUTEX = 1024, JOIN_DOES_NOT_WAIT = 2048, SPAWN_KEEPS_BUFFER = 4096, JOIN_LEAVES_BUFFER = 8192
+    WAIT_KEEPS_MUTEX = 1024, JOIN_DOES_NOT_WAIT = 2048, SPAWN_KEEPS_BUFFER = 4096, JOIN_LEAVES_BUFFER = 8192,
+    TRY_WAITS = 1 << 14, FAILED_TRY_ACQUIRES = 1 << 15, LATE_LOCK_HOLDS = 1 << 16, UNLOCK_WAKES_NOBODY = 1 << 17,
+    SPAN_IS_OVER = 1 << 18
 };
 
-/* `cell` of SPAWN and JOIN is the thread, `value` of a wait its deadline. */
+/* `cell` of SPAWN and JOIN is the thread, `value` of a timed wait or lock its deadline or span. */
 struct Call {
     uint8_t kind, cell, order, value, expected;
 };
@@ -60,13 +70,15 @@ struct Outcome {
 };
 constexpr uint64_t DEADLOCK = uint64_t(1) << 63;
 
-enum Status : uint8_t { UNBORN, RUNS, WAITS, NOTIFIED, TIMED_OUT };
+/* BLOCKED, LATE: in a timed lock; WAITS, NOTIFIED, TIMED_OUT: in a wait. */
+enum Status : uint8_t { UNBORN, RUNS, BLOCKED, LATE, WAITS, NOTIFIED, TIMED_OUT };
 
 struct Sync {
     uint64_t results[THREADS];
+    int64_t now, deadline[THREADS];   /* 0: the thread has none yet */
     uint8_t position[THREADS], status[THREADS];
     int8_t owner;
-    uint8_t now, unused[6];
+    uint8_t unused[7];
 };
 
 template <class Memory> struct State {
@@ -104,6 +116,7 @@ template <class Memory> class Exploration {
         std::memset(static_cast<void *>(&first), 0, sizeof first);
         first.memory.begin(shape);
         first.sync.owner = -1;
+        first.sync.now = START;
         for (int t = 0; t < p.roots; t++)
             first.sync.status[t] = RUNS;
         add(first);
@@ -171,10 +184,10 @@ template <class Memory> class Exploration {
 
     void time_passes(const State<Memory> &state)
     {
-        int until = -1;
+        int64_t until = -1;
         for (int t = 0; t < p.threads; t++)
             if (is_timed(state, t)) {
-                int deadline = call_of(state, t).value;
+                int64_t deadline = state.sync.deadline[t];
                 if (until < 0 || (p.has(LATEST_TIME_OUT) ? deadline > until : deadline < until))
                     until = deadline;
             }
@@ -190,28 +203,41 @@ template <class Memory> class Exploration {
 
     bool is_timed(const State<Memory> &state, int t) const
     {
-        return state.sync.status[t] == WAITS && call_of(state, t).kind == TIMED_WAIT;
+        return state.sync.status[t] == BLOCKED ||
+               (state.sync.status[t] == WAITS && call_of(state, t).kind == TIMED_WAIT);
     }
 
     /* The clock is at `until` or later, and all waits that are due end. */
-    void set_clock(State<Memory> &state, int until) const
+    void set_clock(State<Memory> &state, int64_t until) const
     {
         if (until > state.sync.now)
-            state.sync.now = uint8_t(until);
+            state.sync.now = until;
         for (int t = 0; t < p.threads; t++)
-            if (is_timed(state, t) && call_of(state, t).value <= state.sync.now)
-                state.sync.status[t] = TIMED_OUT;
+            if (is_timed(state, t) && state.sync.deadline[t] <= state.sync.now)
+                state.sync.status[t] = state.sync.status[t] == BLOCKED ? LATE : TIMED_OUT;
+    }
+
+    /* The mutex is free; those that are blocked in a timed lock try again. */
+    void give_back(State<Memory> &state) const
+    {
+        state.sync.owner = -1;
+        for (int t = 0; t < p.threads && !p.has(UNLOCK_WAKES_NOBODY); t++)
+            if (state.sync.status[t] == BLOCKED)
+                state.sync.status[t] = RUNS;
     }
 
     void add_result(State<Memory> &state, int t, unsigned value) const
     {
         state.sync.results[t] |= uint64_t(value & 15) << 4 * state.sync.position[t]++;
+        state.sync.deadline[t] = 0;
     }
 
     void step(const State<Memory> &state, int t)
     {
         if (state.sync.status[t] >= NOTIFIED)
             return relock(state, t);
+        if (state.sync.status[t] == LATE)
+            return end_lock(state, t, true);
         if (state.sync.status[t] != RUNS || is_done(state, t))
             return;
         const Call &call = call_of(state, t);
@@ -230,14 +256,25 @@ template <class Memory> class Exploration {
             if (state.sync.owner >= 0 || !next.memory.lock(shape, t, slot))
                 return;
             next.sync.owner = int8_t(t);
+            next.memory.attempt(shape, slot);
             break;
+        case TRY_LOCK:
+            return try_lock(state, t, slot);
+        case LOCK_UNTIL: case LOCK_FOR:
+            return timed_lock(state, t, call, slot);
         case UNLOCK:
+            if (state.sync.owner != t)
+                break;
             if (!next.memory.unlock(shape, t, slot))
                 return;
-            next.sync.owner = -1;
+            next.memory.attempt(shape, slot);
+            give_back(next);
             break;
         case WAIT: case TIMED_WAIT:
-            return wait(state, t, call, slot);
+            if (state.sync.owner == t)
+                return wait(state, t, call, slot);
+            add_result(next, t, NO_WAIT);
+            return add(next);
         case NOTIFY_ONE: case NOTIFY_ALL:
             return notify(state, t, call, slot);
         case SPAWN:
@@ -256,6 +293,62 @@ template <class Memory> class Exploration {
         add(next);
     }
 
+    void try_lock(const State<Memory> &state, int t, int slot)
+    {
+        State<Memory> next = state;
+        bool failed = state.sync.owner >= 0;
+        if (failed && p.has(TRY_WAITS))
+            return;
+        if (failed && p.has(FAILED_TRY_ACQUIRES))
+            next.memory.look_at_mutex(slot);
+        if (!failed && !next.memory.lock(shape, t, slot))
+            return;
+        if (!failed)
+            next.sync.owner = int8_t(t);
+        next.memory.attempt(shape, slot);
+        add_result(next, t, failed);
+        add(next);
+    }
+
+    /* A span begins with a look at the clock, which is a step of its own. */
+    void timed_lock(const State<Memory> &state, int t, const Call &call, int slot)
+    {
+        State<Memory> next = state;
+        int64_t &deadline = next.sync.deadline[t];
+        bool spans = call.kind == LOCK_FOR;
+        if (spans && !deadline) {
+            deadline = state.sync.now + LOOK + (p.has(SPAN_IS_OVER) ? 0 : call.value * APART);
+            set_clock(next, state.sync.now + LOOK);
+            return add(next);
+        }
+        if (!spans)
+            deadline = call.value * APART;
+        if (state.sync.owner < 0 || deadline <= state.sync.now)
+            return end_lock(next, t, state.sync.owner >= 0);
+        next.memory.attempt(shape, slot);
+        if (p.faults & TIME_OUT) {
+            State<Memory> late = next;
+            set_clock(late, deadline);
+            end_lock(late, t, true);
+        }
+        next.sync.status[t] = BLOCKED;
+        add(next);
+    }
+
+    void end_lock(const State<Memory> &state, int t, bool late)
+    {
+        State<Memory> next = state;
+        int slot = shape.slots[t][state.sync.position[t]] + 1;
+        if (!late && !next.memory.lock(shape, t, slot))
+            return;
+        if (!late || p.has(LATE_LOCK_HOLDS))
+            next.sync.owner = int8_t(t);
+        next.memory.attempt(shape, slot);
+        next.sync.status[t] = RUNS;
+        add_result(next, t, late);
+        add(next);
+    }
+
     /* Gives the mutex back and begins to wait, in one step. */
     void wait(const State<Memory> &state, int t, const Call &call, int slot)
     {
@@ -265,16 +358,18 @@ template <class Memory> class Exploration {
             return;
         next.memory.signal(shape, slot);
         if (!p.has(WAIT_KEEPS_MUTEX))
-            next.sync.owner = -1;
+            give_back(next);
+        if (timed)
+            next.sync.deadline[t] = call.value * APART;
         if (p.faults & SPURIOUS) {
             State<Memory> early = next;
             early.sync.status[t] = NOTIFIED;
             add(early);
         }
-        next.sync.status[t] = timed && call.value <= next.sync.now ? TIMED_OUT : WAITS;
+        next.sync.status[t] = timed && next.sync.deadline[t] <= next.sync.now ? TIMED_OUT : WAITS;
         add(next);
         if (timed && p.faults & TIME_OUT) {
-            set_clock(next, call.value);
+            set_clock(next, next.sync.deadline[t]);
             add(next);
         }
     }

@@ -31,6 +31,11 @@ DEFECTS = (
     "join does not wait",
     "spawn keeps the buffer",
     "join leaves the buffer",
+    "try_lock waits",
+    "failed try_lock acquires",
+    "late lock holds",
+    "unlock wakes nobody",
+    "span is over at once",
 )
 
 

@@ -8,6 +8,8 @@ from tests.memory_model.litmus import (
     JOIN,
     LOAD,
     LOCK,
+    LOCK_FOR,
+    LOCK_UNTIL,
     NOTIFY_ONE,
     RELAXED,
     RELEASE,
@@ -15,6 +17,7 @@ from tests.memory_model.litmus import (
     SPAWN,
     STORE,
     TIMED_WAIT,
+    TRY_LOCK,
     UNLOCK,
     WAIT,
     Litmus,
@@ -52,6 +55,19 @@ def program(*threads: tuple[Operation, ...]) -> Litmus:
     return Litmus(threads)
 
 
+def tried(lock: Operation, *calls: Operation) -> tuple[Operation, ...]:
+    return (lock, *calls, Operation(UNLOCK))
+
+
+def until_locked(deadline: int) -> Operation:
+    return Operation(LOCK_UNTIL, value=deadline)
+
+
+def locked_for(span: int) -> Operation:
+    return Operation(LOCK_FOR, value=span)
+
+
+TRIES = Operation(TRY_LOCK)
 WAITS, NOTIFIES = Operation(WAIT), Operation(NOTIFY_ONE)
 
 STORE_BUFFERING = program(
@@ -94,3 +110,23 @@ TIME_OUTS_IN_ORDER = program(locked(until(1), NOTIFIES), locked(until(2)))
 # Its search once failed: a started thread began with the reads of earlier executions.
 STARTED_READER = program((spawn(1), store(Y, 1), join(1)), (spawn(2),), (load(Y),))
 JOIN_UNDER_LOCK = program(locked(spawn(1), join(1)), locked())
+# An unlock is a step of its own: the store is seen, and the mutex is still held.
+SEEN_BEFORE_UNLOCK = program(locked(store(X, 1, SEQ_CST)), (load(X, SEQ_CST), *tried(TRIES)))
+# A failed attempt learns nothing from the sections before.
+FAILED_ATTEMPT = program(
+    (*locked(store(X, 1)), *locked(store(Y, 1))), (load(Y), *tried(TRIES, load(X)))
+)
+# The mutex is held by a thread that joins one that wants it; without the mutex that does not wait.
+LOCK_IN_TIME = program(locked(spawn(1), join(1)), tried(until_locked(1), WAITS))
+UNLOCKED_IN_TIME = program(locked(store(X, 1)), tried(locked_for(1), load(X)))
+# A span begins when its thread looks at the clock, and not when it locks.
+SPANS = program(
+    (spawn(1), *tried(locked_for(1), load(X))),
+    tried(locked_for(1), store(X, 1), spawn(2), join(2)),
+    tried(locked_for(1)),
+)
+SPAN_AND_DEADLINE = program(
+    locked(spawn(1), spawn(2), join(2)),
+    tried(locked_for(1), store(X, 1)),
+    tried(until_locked(1), load(X)),
+)

@@ -10,9 +10,11 @@ from tests.memory_model.generator import FEATURES, program_of_seed
 from tests.memory_model.litmus import DEADLOCK, TIMED_WAIT, Litmus, Outcome, describe
 from tests.memory_model.models import DEFECTS, MODES, allowed
 from tests.memory_model.programs import (
+    FAILED_ATTEMPT,
     JOIN_BEHIND_FENCE,
     JOIN_UNDER_LOCK,
     JOINED_STORE,
+    LOCK_IN_TIME,
     LOCKED_MESSAGE,
     LOCKED_NOTIFICATION,
     LOST_NOTIFICATION,
@@ -23,6 +25,9 @@ from tests.memory_model.programs import (
     RELAXED_MESSAGE,
     SC_BEHIND_TIME_OUT,
     SC_STORE_BUFFERING,
+    SEEN_BEFORE_UNLOCK,
+    SPAN_AND_DEADLINE,
+    SPANS,
     STARTED_READER,
     STORE_ACROSS_SPAWN,
     STORE_BEFORE_SPAWN,
@@ -31,10 +36,11 @@ from tests.memory_model.programs import (
     TIME_OUT_IN_SECTION,
     TIME_OUTS_IN_ORDER,
     TWO_WAITS,
+    UNLOCKED_IN_TIME,
 )
 
 PROGRAMS = 3_000
-PIECES = 24
+PIECES = 25  # each has every row of FEATURES
 EXECUTIONS = 5_000  # of a search: most programs need fewer
 
 
@@ -87,6 +93,12 @@ TEXTBOOK = [
     JOIN_UNDER_LOCK,
     JOIN_BEHIND_FENCE,
     MUTEX_BEHIND_FENCE,
+    SEEN_BEFORE_UNLOCK,
+    FAILED_ATTEMPT,
+    LOCK_IN_TIME,
+    UNLOCKED_IN_TIME,
+    SPANS,
+    SPAN_AND_DEADLINE,
 ]
 
 
@@ -151,6 +163,14 @@ def test_a_wait_times_out_when_no_thread_can_go_on_or_as_a_fault() -> None:
     assert first not in allowed(TIME_OUTS_IN_ORDER, "sc").outcomes, "the earliest comes first"
 
 
+def test_an_unlock_is_a_step_and_so_is_a_look_at_the_clock() -> None:
+    for mode in MODES:
+        held = outcome((0, 0, 0), (1, 1, 0), finals=(1,))
+        assert held in allowed(SEEN_BEFORE_UNLOCK, mode).outcomes
+        later = outcome((0, 0, 1, 0), (0, 0, 0, 0, 0), (1, 0), finals=(1,))
+        assert later in allowed(SPANS, mode).outcomes
+
+
 @pytest.mark.parametrize(
     ("program", "stale"),
     [
@@ -183,6 +203,11 @@ NOTICED_BY: dict[str, tuple[Litmus, str, tuple[str, ...]]] = {
     "join does not wait": (JOINED_STORE, "sc", ()),
     "spawn keeps the buffer": (STORE_ACROSS_SPAWN, "tso", ()),
     "join leaves the buffer": (JOINED_STORE, "tso", ()),
+    "try_lock waits": (SEEN_BEFORE_UNLOCK, "sc", ()),
+    "failed try_lock acquires": (FAILED_ATTEMPT, "c11", ()),
+    "late lock holds": (LOCK_IN_TIME, "sc", ()),
+    "unlock wakes nobody": (UNLOCKED_IN_TIME, "sc", ()),
+    "span is over at once": (UNLOCKED_IN_TIME, "sc", ()),
 }
 
 
@@ -254,5 +279,5 @@ def test_random_programs_reach_each_construct() -> None:
             for t, calls in enumerate(program.threads)
             for i, call in enumerate(calls)
         )
-    assert len(FEATURES) == 5 and len(kinds) == 13, kinds
+    assert len(FEATURES) == 8 and len(kinds) == 16, kinds
     assert stuck >= 10 and late >= 10, (stuck, late)

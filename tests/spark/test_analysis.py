@@ -50,7 +50,7 @@ def test_spark_sql_answers_like_duckdb(tmp_path: Path) -> None:
         cwd=ROOT,
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=900,
     )
     assert done.returncode == 0, done.stderr
     answers = json.loads(done.stdout)

@@ -12,7 +12,7 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import pytest
@@ -32,7 +32,7 @@ DRIVER = (
     f"import sys; sys.path[:0] = [{str(ROOT)!r}, {str(ROOT / 'tests' / 'spark')!r}]\n"
     "from pulsar_ml.cli.find.sweep import command\ncommand()"
 )
-TIMEOUT = 240  # a sweep takes about 15 s; a machine under load takes longer
+TIMEOUT = 900  # seconds, only for what hangs: a sweep takes about 15 s, on a busy machine minutes
 
 
 def environment(**changes: str) -> dict[str, str]:
@@ -45,12 +45,28 @@ def environment(**changes: str) -> dict[str, str]:
     return {**kept, TOYS: str(toys_path()), **changes}
 
 
+def patient(options: Sequence[str]) -> list[str]:
+    """Gives a master in processes of its own all the time that it needs to start."""
+    slow = any(word.startswith(("local-cluster", "spark://")) for word in options)
+    more = ["--master-seconds", str(TIMEOUT)] if slow and "--master-seconds" not in options else []
+    return [*options, *more]
+
+
 def sweep(
     directory: Path, *options: str, env: Mapping[str, str] | None = None, first: Path = ROOT
 ) -> subprocess.CompletedProcess[str]:
     driver = DRIVER.replace("[:0] = [", f"[:0] = [{str(first)!r}, ")
     return subprocess.run(
-        [sys.executable, "-c", driver, "--suites", "sweep_suites", "--out", "out", *options],
+        [
+            sys.executable,
+            "-c",
+            driver,
+            "--suites",
+            "sweep_suites",
+            "--out",
+            "out",
+            *patient(options),
+        ],
         cwd=directory,
         env=env or environment(),
         capture_output=True,

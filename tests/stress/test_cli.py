@@ -14,7 +14,9 @@ import pytest
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from tests import ROOT
 from tests.commands import call
+from tests.stress import toy_suites
 from tests.stress.conftest import TOYS, Toys
+from tests.stress.toy_suites import SUITES
 
 
 def records_of(folder: Path) -> list[Path]:
@@ -89,8 +91,18 @@ def test_growing_memory_is_a_violation(toys: Toys, tmp_path: Path) -> None:
 def test_nothing_exercised_is_3(toys: Toys) -> None:
     code, out, _ = toys("run", "alone", "--seeds", "5")
     assert code == 3
-    assert "nothing exercised" in out
+    assert "nothing exercised by alone: no two threads of its programs were seen to meet" in out
     assert "5 programs saw no overlap" in out
+
+
+def test_the_verdict_names_only_the_suites_that_exercised_nothing(
+    monkeypatch: pytest.MonkeyPatch, toys: Toys
+) -> None:
+    monkeypatch.setattr(toy_suites, "SUITES", {name: SUITES[name] for name in ("slow", "alone")})
+    code, out, _ = toys("run", "all", "--seeds", "2", "--operations", "10")
+    assert code == 3
+    assert "nothing exercised by alone: no two" in out
+    assert "2 programs (1 exercised, 1 idle)" in out
 
 
 def test_one_thread_is_clean_without_overlaps(toys: Toys) -> None:
@@ -233,7 +245,7 @@ def test_ctrl_c_prints_what_was_found_and_is_130(toys_so: Path, tmp_path: Path) 
         assert process.stderr is not None
         assert process.stderr.readline() == "slow: 600 s from seed 0 on 2 threads\n"
         process.send_signal(signal.SIGINT)
-        out, err = process.communicate(timeout=120)
+        out, err = process.communicate(timeout=900)
     assert process.returncode == 130, err
     assert "interrupted: the results so far are above" in out
     assert "suite" in out and "slow on build toys-build-1" in out

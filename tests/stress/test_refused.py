@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import errno
 import os
+import resource
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner, Result
 
+from pulsar_ml.campaign.store.store import read_trials
 from pulsar_ml.cli import main
 from pulsar_ml.cli.command import explained
 from pulsar_ml.cli.find import explore
@@ -47,6 +51,44 @@ def test_a_disk_that_becomes_full(
     said = sentence(done)
     assert str(tmp_path / "out") in said and "No space left on device; make room" in said
     assert "pulsar-ml sweep --resume RUN" in said
+
+
+WRITING: dict[str, tuple[str, ...]] = {
+    "compact": ("compact", "run"),
+    "collect": ("collect", "run", "--into", "all"),
+    "report": ("report", "run", "--out", "page.html"),
+    "simulate": ("simulate", "tailing", "--plot", "plot.svg"),
+    "explore": ("explore", "refcount", "--executions", "50", "--seeds", "1", "--out", "found"),
+}
+
+
+@contextmanager
+def small_files(most: int) -> Iterator[None]:
+    """No file may become larger, as the kernel says it: a write of more fails."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@pytest.mark.parametrize("name", WRITING)
+def test_no_room_for_what_a_command_writes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    waves = ("--chunk-size", "1", "--wave-seconds", "0.001")
+    assert run(*SWEEP, "run", *waves).exit_code == 0
+    trials = read_trials(tmp_path / "run")
+    with small_files(200):
+        said = sentence(run(*WRITING[name]))
+    assert "File too large; make room or choose another place" in said
+    assert trials.equals(read_trials(tmp_path / "run").slice(0, len(trials)))
+    if name == "compact":
+        done = run(*WRITING[name])
+        assert done.exit_code == 0 and "4 waves in 1 file" in done.output, done.output
+        assert trials.equals(read_trials(tmp_path / "run"))
 
 
 @pytest.mark.parametrize(

@@ -14,9 +14,12 @@ from pathlib import Path
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
+from pulsar_ml.cli import main
 from pulsar_ml.terminal.signals import SIGNALS
 from tests import ROOT
+from tests.bad_input.damage import digest
 
 NUMBERS = pytest.mark.parametrize("number", SIGNALS, ids=lambda number: number.name)
 # Waits for a signal, which raises, or for a line; a descriptor of its own is no standard stream.
@@ -80,7 +83,7 @@ class Process:
         self.process.stdin.flush()
 
     def end(self) -> tuple[int, str]:
-        _, printed = self.process.communicate(timeout=120)
+        _, printed = self.process.communicate(timeout=900)
         return self.process.returncode, printed.decode()
 
 
@@ -141,7 +144,7 @@ def test_before_the_first_wave_the_run_says_that_it_was_interrupted(
         "interrupted",
         f"interrupted by {signal.Signals(number).name}",
     )
-    assert psutil.wait_procs(children, timeout=60)[1] == [], "its children end with it"
+    assert psutil.wait_procs(children, timeout=900)[1] == [], "its children end with it"
 
 
 RUN = f"""{HERE}
@@ -165,6 +168,40 @@ def test_a_run_on_real_threads_says_that_it_was_interrupted(tmp_path: Path, numb
     status, printed = process.end()
     assert status == 128 + number and "Traceback" not in printed, printed
     assert run_of(tmp_path)["status"] == "interrupted"
+
+
+# The function at which a command's work stops, and the words of the command.
+WORK = {
+    "doctor": ("pulsar_ml.cli.distribute.doctor.examine", ("doctor",)),
+    "simulate": ("pulsar_ml.cli.cache.simulate.simulate", ("simulate", "tailing")),
+    "compact": ("pulsar_ml.cli.distribute.compact.compact", ("compact", "out")),
+    "collect": ("pulsar_ml.cli.distribute.collect.collect", ("collect", "out", "--into", "all")),
+    "report": ("pulsar_ml.cli.understand.report.gather", ("report", "out")),
+    "invariants": ("pulsar_ml.cli.understand.invariants.load_suites", ("invariants",)),
+}
+
+
+def stopping_at(place: str) -> str:
+    module, name = place.rsplit(".", 1)
+    return (
+        f"{HERE}\nimport {module} as module\n"
+        f"module.{name} = lambda *arguments, **named: here('works')\n{MAIN}"
+    )
+
+
+@pytest.mark.parametrize(("name", "number"), [*zip(WORK, [*SIGNALS, *SIGNALS], strict=False)])
+def test_a_command_at_work_ends_with_the_signal_and_leaves_its_run_as_it_was(
+    tmp_path: Path, name: str, number: int
+) -> None:
+    if "out" in WORK[name][1]:
+        words = [*SWEEP, "--runner", "inline", "--out", str(tmp_path / "out")]
+        assert CliRunner().invoke(main, words).exit_code == 0
+    before = digest(tmp_path)
+    process = Process(stopping_at(WORK[name][0]), *WORK[name][1], cwd=tmp_path)
+    assert process.line() == "works"
+    process.send(number)
+    ended(*process.end(), number)
+    assert digest(tmp_path) == before
 
 
 def test_a_hangup_that_is_ignored_stays_so(tmp_path: Path) -> None:

@@ -1,7 +1,10 @@
 from __future__ import annotations
 
+import math
+
 import pytest
 
+from benchmarks.measure import loops
 from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.operations import _native
 from pulsar_ml.suites.pending_reads import SUITE
@@ -238,8 +241,24 @@ def test_reads_that_overlap_are_noticed() -> None:
         pair.instance.call("overlap")
 
 
+def test_a_read_that_no_search_finds_is_noticed() -> None:
+    pair = started()
+    pair.call("read", 0, 4, 4)
+    with pytest.raises(InvariantViolation, match="PR-9"):
+        pair.instance.call("hide")
+
+
 def test_an_answer_under_the_monitor_is_noticed() -> None:
     pair = started()
     pair.call("read", 0, 4, 4)
     with pytest.raises(InvariantViolation, match="I84"):
         pair.instance.call("answer_inside")
+
+
+@pytest.mark.parametrize("stride", [1, -1, 89, 37_123])
+def test_the_steps_of_a_search_grow_with_the_logarithm_of_the_reads(stride: int) -> None:
+    """A treap's average is 2 ln n; the reads begin in the order of their entries and in others."""
+    count = 100_000
+    longest, together = loops("loops_reads").pending_steps(count, stride % count)
+    assert longest < 60
+    assert together / count < 2.5 * math.log(count)

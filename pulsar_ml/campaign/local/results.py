@@ -20,7 +20,7 @@ from pulsar_ml.terminal.tables import print_table
 VERDICTS = {
     CLEAN: "clean: nothing was violated",
     VIOLATION: "VIOLATION",
-    NOTHING_EXERCISED: "nothing exercised: no two threads were seen to meet",
+    NOTHING_EXERCISED: "nothing exercised by {}: no two threads of {} programs were seen to meet",
     INTERRUPTED: "interrupted: the results so far are above",
 }
 
@@ -35,14 +35,18 @@ def counts_of(runs: Sequence[SuiteRun]) -> ProofCounts:
     )
 
 
-def verdict(code: ExitCode, counts: ProofCounts) -> str:
-    """The last line of a run or an exploration: the verdict, and how much it proves."""
+def verdict(code: ExitCode, counts: ProofCounts, idle: Sequence[str]) -> str:
+    """The last line of a run or an exploration: the verdict, and how much it proves.
+
+    ``idle`` has the names of the suites that exercised nothing.
+    """
     parts = [f"{counts.trials:,} {counts.noun}s ({counts.trials_text()})"]
     if counts.executions:
         parts.append(counts.executions_text())
     if counts.judged:
         parts.append(counts.histories_text())
-    return f"{VERDICTS[code]}; {', '.join(parts)}"
+    found = VERDICTS[code].format(", ".join(idle), "its" if len(idle) == 1 else "their")
+    return f"{found}; {', '.join(parts)}"
 
 
 def print_suites(console: Console, suites: Mapping[str, Suite]) -> None:

@@ -20,7 +20,8 @@ import pyarrow.dataset as ds
 
 from pulsar_ml.campaign.store.read_run import SavedRun
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
-from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.errors import BadRecordError
+from pulsar_ml.input_files import refused
 
 NAME = re.compile(r"[0-9A-Za-z_-][0-9A-Za-z_.-]{0,100}")
 TABLES = (("violations", VIOLATIONS), ("trials", TRIALS))  # trials last, as in a run
@@ -33,7 +34,7 @@ def collect(
 
     ``on_rows`` gets the number of rows of each batch.
 
-    Raises UsageError when it cannot be written, BadRecordError when the run is damaged.
+    Raises UsageError or OSError when it cannot be written, BadRecordError when the run is damaged.
     """
     run_id = run.facts["run_id"]
     if not NAME.fullmatch(run_id):
@@ -61,7 +62,7 @@ def collect(
         finally:
             shutil.rmtree(scratch)
     except OSError as error:
-        raise UsageError(f"cannot write into {into}: {error.strerror or error}") from None
+        raise refused(error, into, "write into") from None
 
 
 def write(

@@ -23,7 +23,6 @@ if TYPE_CHECKING:
 LINEARIZABILITY = "linearizability"
 
 RECORDED = 6  # programs that one trial on real threads records
-OPERATIONS = 12  # of each thread of a recorded program; its check is short
 MOST_THREADS = 4
 SEED_STREAM = 4  # of the seed's random numbers
 
@@ -69,7 +68,7 @@ def recorded_programs(
             subject,
             int(drawn) >> 1,
             threads=threads,
-            operations=OPERATIONS,
+            operations=suite.recorded,
             mix=(number % 2 and suite.controlled.mix) or suite.mix,
             settings={name: (value, value) for name, value in settings.items()},
             noise=noise,

@@ -37,6 +37,8 @@ class Suite:
         controlled: default sizes of its programs under the engine.
         model: importable name of a module whose ``Model(settings, threads)`` is the sequential
             model of the operations; empty: answers are not compared with a model.
+        recorded: operations of each thread of a short program on real threads, whose history is
+            compared with the model; few enough for a search of all orders of the calls.
     """
 
     name: str
@@ -49,3 +51,4 @@ class Suite:
     invariants: Mapping[str, str] = field(default_factory=dict)
     controlled: ControlledSize = ControlledSize()
     model: str = ""
+    recorded: int = 12

@@ -12,7 +12,7 @@ import gc
 import json
 import os
 import socket
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -112,10 +112,23 @@ def attempt(order: Order, seeds: Sequence[int], tail: Tail) -> tuple[list[bytes]
             limits=order.job.limits,
             heart=heart,
             tail=tail,
+            places=places_of(order),
         )
     except LostError as error:
         return rows, error
     return rows, None
+
+
+def places_of(order: Order) -> Callable[[int], str]:
+    """Return the function that describes where the threads of a stuck trial stand.
+
+    Only the engine knows that.
+    """
+    if not is_controlled(order.job.options):
+        return lambda pid: ""
+    from pulsar_ml.harness.search.sandbox import stuck_places
+
+    return stuck_places
 
 
 def run_trials(order: Order, seeds: Sequence[int], heart: Heart, send: Send) -> None:

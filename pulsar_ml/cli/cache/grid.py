@@ -34,6 +34,7 @@ def play_grid(
     objective: str,
     top: int,
     master: str,
+    master_seconds: float,
     conf: dict[str, str],
     as_json: bool,
 ) -> None:
@@ -46,7 +47,7 @@ def play_grid(
     try:
         with ExitStack() as stack, ProgressDisplay() as progress:
             progress.begin(f"simulations of {workload}", len(wanted))
-            session = spark_session(stack, master, conf)
+            session = spark_session(stack, master, conf, seconds=master_seconds)
             play(session, wanted, played, progress.update)
     finally:
         if played:

@@ -85,6 +85,7 @@ SETTINGS, GRID = "Settings", "Grid"
 @shared.seed(None, "[default: the workload's; of a grid: 1]")
 @shared.seeds(None, "[default: 1; of a grid: 3]")
 @shared.master("local[*]")
+@shared.master_seconds
 @shared.conf
 @option(
     "--plot",
@@ -106,6 +107,7 @@ def command(
     seed: int | None,
     seeds: int | None,
     master: str,
+    master_seconds: float,
     conf: tuple[str, ...],
     target: Path | None,
     as_json: bool,
@@ -134,8 +136,8 @@ def command(
         first = 1 if seed is None else seed
         play_grid(
             workloads[0], chosen, {**base, **changes}, range(first, first + (seeds or 3)),
-            objective=objective, top=top, master=master, conf=shared.spark_settings(conf),
-            as_json=as_json,
+            objective=objective, top=top, master=master, master_seconds=master_seconds,
+            conf=shared.spark_settings(conf), as_json=as_json,
         )  # fmt: skip
         return
     played = [load_workload(name) for name in workloads] or list(built_in_workloads().values())

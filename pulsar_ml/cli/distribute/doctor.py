@@ -27,11 +27,16 @@ OPTIONAL = ("memory", "libc", "known trace", "works in", "cores")
     exit_codes=(*BASIC[:1], VIOLATION, *BASIC[1:]),
 )
 @shared.master("local[*]")
+@shared.master_seconds
 @shared.conf
 @shared.environment
 @shared.as_json
 def command(
-    master: str, conf: tuple[str, ...], environment: Path | None, as_json: bool
+    master: str,
+    master_seconds: float,
+    conf: tuple[str, ...],
+    environment: Path | None,
+    as_json: bool,
 ) -> ExitCode:
     """Check each executor of a Spark cluster.
 
@@ -43,7 +48,14 @@ def command(
     check_spark(master, environment)
     driver = examine()
     with ExitStack() as stack:
-        session = spark_session(stack, master, settings, environment=environment, more=SETTINGS)
+        session = spark_session(
+            stack,
+            master,
+            settings,
+            environment=environment,
+            more=SETTINGS,
+            seconds=master_seconds,
+        )
         machines = executors(session)
     return report(console(), machines, driver, as_json=as_json)
 

@@ -58,6 +58,7 @@ SWEEP, MEASURE = "Sweep", "Measurement"
 )
 @shared.wave_seconds(300.0, SWEEP)
 @shared.master("local[2]")
+@shared.master_seconds
 @shared.conf
 @option(
     "--measure-rows",
@@ -91,6 +92,7 @@ def command(
     task_seconds: float,
     wave_seconds: float,
     master: str,
+    master_seconds: float,
     conf: tuple[str, ...],
     measure_rows: int,
     measure_tasks: int,
@@ -108,7 +110,7 @@ def command(
     with ExitStack() as stack:
         stack.enter_context(progress)
         progress.begin("measuring")
-        bench = Bench(master, settings, stack, progress.message)
+        bench = Bench(master, settings, stack, progress.message, seconds=master_seconds)
         bare, costs = calibrate(bench, rows=measure_rows, tasks=measure_tasks)
         found = [simulate(bench, bare, trials) for trials in simulated]
     loads = [

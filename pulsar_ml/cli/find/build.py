@@ -22,6 +22,7 @@ from pulsar_ml.terminal.printer import echo
         "build ticket.pyx",
         "build ticket.pyx --checked",
         "build ticket_cpp.pyx --checked --cplus --flag=-std=c++20",
+        "build . --checked",
     ),
 )
 @click.argument("file", type=click.Path(path_type=Path))
@@ -49,11 +50,20 @@ def command(
     include: tuple[Path, ...],
     flag: tuple[str, ...],
 ) -> None:
-    """Build an extension module from one .pyx FILE, and print its path.
+    """Build an extension module from one .pyx FILE, or a project's checked twin; print its path.
 
     The path changes with FILE, with the headers and .pxd files beside it, and with the options. A
     module that was built before is not built again.
+
+    With --checked, FILE may be the folder of a project of setuptools or scikit-build-core: its own
+    build runs, and the paths of its checked extensions are printed.
     """
+    if checked and file.is_dir():
+        from pulsar_ml.harness.building.project import build_project
+
+        for path in build_project(file, into=into):
+            echo(short_path(path))
+        return
     if file.suffix != ".pyx":
         raise UsageError(
             f"{file} is not a .pyx file; C and C++ files go beside one that includes them"

@@ -59,6 +59,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     help="Memory model.  [default: the test's, or c11]",
 )
 @shared.strategy(None, "[default: the test's, or portfolio]")
+@shared.bounds(always=False)
 @shared.faults()
 @shared.suppress
 @option(
@@ -135,9 +136,13 @@ def command(
     and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
     to freed memory. A folder stands for its files test_*, *_test and check_*; of Python, check_*.
 
-    A comment "// check: mode=sc executions=5000" above a test gives it options.
+    A first file: "void test_it() { int n = 0; std::thread t([&] { n++; }); n++; t.join(); }", behind
+    #include <thread>, has a data race, which the first execution shows.
+
+    A comment "// check: mode=sc executions=5000" above a test gives it options, and so does a table
+    [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
     """
-    from pulsar_ml.harness.functions.check import check_function
+    from pulsar_ml.harness.functions.check import EXECUTIONS, check_function
     from pulsar_ml.harness.functions.flags import package_flags
 
     chosen = {name: value for name, value in options.items() if value not in (None, ())}
@@ -160,30 +165,46 @@ def command(
         return show_record(found, replay, limits)
     rows: list[dict[str, Any]] = []
     codes: list[ExitCode] = []
-    with ProgressDisplay() as progress:
-        for source, test, subject in found.tests(progress):
-            progress.begin(f"{source.path.name}::{test.name}", chosen.get("executions"))
-            try:
-                result = check_function(
-                    source.path, test, subject, limits=limits, **{**test.options, **chosen}
+    try:
+        with ProgressDisplay() as progress:
+            for source, test, subject in found.tests(progress):
+                wanted = {**test.options, **chosen}
+                count = Counted(progress)
+                progress.begin(
+                    f"{source.path.name}::{test.name}", wanted.get("executions", EXECUTIONS)
                 )
-            except KeyboardInterrupt:
-                codes.append(INTERRUPTED)
-                break
-            except (LimitsError, NondeterminismError) as error:
-                codes.append(FAILED)
-                found.without_verdict += 1
+                try:
+                    result = check_function(
+                        source.path, test, subject, limits=limits, on_batch=count, **wanted
+                    )
+                except KeyboardInterrupt:
+                    progress.end()
+                    name = f"{short_path(source.path)}::{test.name}"
+                    echo(
+                        f"{name}  interrupted: {count.executions:,} executions without a failure",
+                        err=True,
+                    )
+                    codes.append(INTERRUPTED)
+                    break
+                except (LimitsError, NondeterminismError) as error:
+                    codes.append(FAILED)
+                    found.without_verdict += 1
+                    progress.end()
+                    echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
+                    continue
                 progress.end()
-                echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
-                continue
-            progress.end()
-            codes.append(CODES[result.verdict])
-            rows.append(as_row(result))
-            if not as_json:
-                print_result(result, rows[-1])
+                codes.append(CODES[result.verdict])
+                rows.append(as_row(result))
+                if not as_json:
+                    print_result(result, rows[-1])
+                if result.interrupted:
+                    codes.append(INTERRUPTED)
+                    break
+    except KeyboardInterrupt:  # while a file was built
+        codes.append(INTERRUPTED)
     if not codes and not found.failed:
-        wanted = f" with {part!r} in its name" if part else ""
-        echo(f"{' '.join(files)}: no function void test_*(){wanted} was found", err=True)
+        by_name = f" with {part!r} in its name" if part else ""
+        echo(f"{' '.join(files)}: no function void test_*(){by_name} was found", err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:
@@ -191,6 +212,18 @@ def command(
     else:
         echo(last_line(rows, found))
     return code
+
+
+@dataclass
+class Counted:
+    """The executions of the test under way, which the display of progress shows."""
+
+    progress: ProgressDisplay
+    executions: int = 0
+
+    def __call__(self, executions: int) -> None:
+        self.executions = executions
+        self.progress.update(executions)
 
 
 @dataclass
@@ -245,6 +278,7 @@ def as_row(result: Checked) -> dict[str, Any]:
         "executions": result.exploration.executions,
         "classes": result.exploration.statistics["classes"],
         "cut": result.exploration.statistics["cut"],
+        "discarded": result.exploration.statistics["discarded"],
         "bounds": dict(result.exploration.bounds),
         "remarks": list(result.exploration.remarks),
         "message": result.failure.message if result.failure else "",

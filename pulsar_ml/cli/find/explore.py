@@ -24,7 +24,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.exit_codes import INTERRUPTED, SEARCH, ExitCode, worst
+from pulsar_ml.exit_codes import INTERRUPTED, NOTHING_EXERCISED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.engine import REUSE
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
@@ -172,7 +172,8 @@ def command(
         return code
     if warning := counts.warning():
         echo(warning)
-    echo(verdict(code, counts))
+    idle = [total.suite for total in totals if total.exit_code() == NOTHING_EXERCISED]
+    echo(verdict(code, counts, idle))
     if writer:
         echo(writer.where())
     return code

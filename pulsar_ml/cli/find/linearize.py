@@ -16,10 +16,10 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIOLATION, ExitCode
 from pulsar_ml.harness.histories.files import load_history
-from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.histories.history import History, as_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.picture import describe_verdict
-from pulsar_ml.harness.models import MODELS, model_named
+from pulsar_ml.harness.models import MODELS, CasRegister, Counter, Register, model_named
 from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
 from pulsar_ml.terminal.printer import echo
@@ -52,6 +52,12 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     help="One such object for each key, which is the first argument of every call.",
 )
 @option(
+    "--initial",
+    metavar="JSON",
+    group="Model",
+    help="First value of a register, a cas-register or a counter, such as 0. [default: null; 0]",
+)
+@option(
     "--no-partition",
     is_flag=True,
     group=shared.LIMITS,
@@ -79,15 +85,31 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     group=shared.LIMITS,
     help="MiB for each of: the model's states, its answers, the configurations of a search.",
 )
+@option(
+    "--timeout",
+    metavar="SECONDS",
+    type=click.FloatRange(0, min_open=True),
+    group=shared.LIMITS,
+    help="Time for the answer and its explanation together. [default: no limit]",
+)
+@option(
+    "--no-explain",
+    is_flag=True,
+    group=shared.LIMITS,
+    help="Give the answer only: no core, no order, no weaker criteria.",
+)
 @shared.as_json
 def command(
     file: Path,
     name: str,
     keyed: bool,
+    initial: str | None,
     no_partition: bool,
     no_monitors: bool,
     steps: int,
     memory: int,
+    timeout: float | None,
+    no_explain: bool,
     as_json: bool,
 ) -> ExitCode:
     """Check whether the history in FILE is linearizable.
@@ -96,11 +118,16 @@ def command(
     """
     sys.path.insert(0, "")  # where a user's model is
     history = load_history(file, keyed=keyed)
-    model = model_named(name)
+    model = with_initial(name, initial)
     if keyed:
         model = Keyed(model)
     options = Options(
-        partition=not no_partition, monitors=not no_monitors, most_steps=steps, memory=memory << 20
+        partition=not no_partition,
+        monitors=not no_monitors,
+        most_steps=steps,
+        memory=memory << 20,
+        timeout=timeout,
+        explain=not no_explain,
     )
     try:
         check_model(model, history)
@@ -118,6 +145,27 @@ def command(
         ) from error
     echo(shown)
     return ANSWERS.get(verdict.answer, UNKNOWN)
+
+
+def with_initial(name: str, initial: str | None) -> Any:
+    """Return the model called ``name``, whose first value is ``initial``, a text of JSON."""
+    model = model_named(name)
+    if initial is None:
+        return model
+    if type(model) not in (Register, CasRegister, Counter):
+        raise click.UsageError(
+            f"--initial {initial}: the model {name} has no first value that can be given; "
+            "register, cas-register and counter have one"
+        )
+    try:
+        value = as_value(json.loads(initial))
+    except ValueError as error:
+        raise click.UsageError(
+            f"--initial {initial} is not JSON ({error}); a text has quotes, as in '\"a\"'"
+        ) from None
+    if type(model) is Counter and type(value) is not int:
+        raise click.UsageError(f"--initial {initial}: a counter begins with an integer")
+    return type(model)(value)
 
 
 def as_text(history: History, verdict: Verdict) -> str:

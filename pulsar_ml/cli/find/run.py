@@ -26,7 +26,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.errors import UsageError
-from pulsar_ml.exit_codes import SEARCH, ExitCode, worst
+from pulsar_ml.exit_codes import NOTHING_EXERCISED, SEARCH, ExitCode, worst
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 DEFAULT_SECONDS = 10.0
@@ -152,7 +152,9 @@ def command(
     else:
         if warning := counts.warning():
             screen.print(f"\n{warning}", soft_wrap=True, markup=False)
-        screen.print(f"\n{verdict(code, counts)}", soft_wrap=True, highlight=False)
+        idle = [one.suite for one in runs if one.exit_code() == NOTHING_EXERCISED]
+        last = verdict(code, counts, idle)
+        screen.print(f"\n{last}", soft_wrap=True, highlight=False, markup=False)
         if writer:
             screen.print(writer.where(), soft_wrap=True, markup=False)
     return code

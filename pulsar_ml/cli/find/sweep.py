@@ -15,7 +15,6 @@ from pulsar_ml.campaign.trial.trial import CONTROLLED, THREADS
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import SEARCH
 from pulsar_ml.sweep.display import AUTO, KINDS
@@ -158,14 +157,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 )
 @shared.runner(*RUNNERS, default=SPARK)
 @shared.master()
-@option(
-    "--master-seconds",
-    type=click.FloatRange(0, min_open=True),
-    default=MASTER_SECONDS,
-    show_default=True,
-    group=shared.SPARK,
-    help="Time that a cluster's master may take to answer.",
-)
+@shared.master_seconds
 @shared.conf
 @shared.environment
 @option(

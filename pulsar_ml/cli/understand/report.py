@@ -14,8 +14,8 @@ from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import SEARCH
+from pulsar_ml.input_files import refused
 from pulsar_ml.report import formats
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
@@ -131,4 +131,4 @@ def write(path: Path, text: str) -> None:
             os.unlink(name)
             raise
     except OSError as error:
-        raise UsageError(f"cannot write {path}: {error.strerror or error}") from None
+        raise refused(error, path, "write") from None

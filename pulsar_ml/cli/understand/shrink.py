@@ -100,6 +100,7 @@ OPTIONAL = ("Steps", "Decisions", "Suite")
 @shared.sandbox()
 @shared.runner("spark", "pool", default="spark")
 @shared.master("local[*]")
+@shared.master_seconds
 @shared.conf
 @shared.environment
 @shared.workers
@@ -117,6 +118,7 @@ def command(
     patience: float,
     runner: str,
     master: str,
+    master_seconds: float,
     conf: tuple[str, ...],
     environment: Path | None,
     workers: int | None,
@@ -174,7 +176,14 @@ def command(
                 shrinker = Processes(workers or processor_count())
             else:
                 shrinker = SparkShrinker(
-                    spark_session(stack, master, settings, suites=registry, environment=environment)
+                    spark_session(
+                        stack,
+                        master,
+                        settings,
+                        suites=registry,
+                        environment=environment,
+                        seconds=master_seconds,
+                    )
                 )
             with StopRequest() as stop:
                 stop.install()

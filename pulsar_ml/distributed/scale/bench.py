@@ -31,6 +31,7 @@ from pulsar_ml.distributed.scale.trivial import BUILD_ID, EVERY, NAME, ROWS, SUI
 from pulsar_ml.distributed.scale.trivial import rows as trivial_rows
 from pulsar_ml.distributed.scratch import scratch_directory
 from pulsar_ml.distributed.tasks import bunches
+from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
 
 SIMULATED_TASK, SIMULATED_WAVE = 1.0, 10.0  # seconds
@@ -64,10 +65,16 @@ class Bench:
     """A session, and runs of trivial trials in it."""
 
     def __init__(
-        self, master: str, conf: dict[str, str], stack: ExitStack, note: Callable[[str], None]
+        self,
+        master: str,
+        conf: dict[str, str],
+        stack: ExitStack,
+        note: Callable[[str], None],
+        *,
+        seconds: float = MASTER_SECONDS,
     ) -> None:
         self.scratch = stack.enter_context(scratch_directory("scale"))
-        self.session = spark_session(stack, master, conf, suites=NAME)
+        self.session = spark_session(stack, master, conf, suites=NAME, seconds=seconds)
         self._note = note
         self._runs = 0
 

@@ -12,8 +12,11 @@ import hashlib
 import importlib.machinery
 import json
 import os
+import shlex
+import shutil
 import subprocess
 import sys
+import sysconfig
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
@@ -112,6 +115,13 @@ def compile_into(
     checked: bool,
     volatile: str,
 ) -> None:
+    variable = "CXX" if language == "c++" else "CC"
+    compiler = shlex.split(os.environ.get(variable) or sysconfig.get_config_var(variable) or "cc")
+    if shutil.which(compiler[0]) is None:
+        raise BuildError(
+            f"there is no compiler {compiler[0]!r} for {source.name}; install one, or name it in the "
+            f"environment variable {variable}"
+        )
     paths = [*(str(Path(path).resolve()) for path in include), str(source.parent)]
     paths.append(str(Path(__file__).resolve().parents[3]))
     # A separate process, so that the compiler's output is captured, too.

@@ -32,10 +32,14 @@ def places_in(pid: int, sp: int) -> list[tuple[int, int]]: ...
 def beat_into(buffer: Buffer | None) -> None: ...
 def locate(pc: int) -> tuple[str, int] | None: ...
 def symbol_at(pc: int) -> str: ...
-def match_places_by(is_place: Callable[[int, str], bool]) -> None: ...
+def match_places_by(
+    is_place: Callable[[int, str], bool], library_race: Callable[[int, int], str]
+) -> None: ...
 
 CALL: np.dtype[np.void]
 RECORD: np.dtype[np.void]
+
+def keep_blocks(begins: bool, cxx: bool) -> None: ...
 
 @disjoint_base
 class Explorer:
@@ -51,6 +55,7 @@ class Explorer:
     stores: int
     suppress: tuple[str, ...]
     faults: tuple[str, ...]
+    reasons: tuple[str, ...]
 
     def __new__(
         cls,

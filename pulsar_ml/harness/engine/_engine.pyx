@@ -13,11 +13,11 @@ from pulsar_ml.harness.engine.judged_calls cimport (
     EngineCall, JudgedCall, Legal, Question, engine_calls, known,
 )
 from pulsar_ml.harness.engine.engine cimport (
-    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS, FAIL_RACE,
-    STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
+    ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS, ENGINE_STORES,
+    FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_next, engine_open, engine_path, engine_places_in, engine_preemptions,
+    engine_failure, engine_hash, engine_keep_blocks, engine_name, engine_next, engine_note, engine_open, engine_path, engine_places_in, engine_preemptions,
     engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
     engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
@@ -37,6 +37,12 @@ include "heart.pxi"
 # The engine has one state: whose explorer it holds, and who may touch it.
 cdef object _owner = None
 _lock = threading.Lock()
+
+
+def keep_blocks(begins: bool, cxx: bool) -> None:
+    """Begin or end the import of a module whose memory keeps its content from then on."""
+    if engine_keep_blocks(begins, cxx) < 0:
+        raise MemoryError("no memory for the content of the module's blocks")
 
 
 cdef class Explorer:
@@ -75,7 +81,7 @@ cdef class Explorer:
     cdef object oracle_kept
     cdef object arrays
     cdef bint started
-    cdef readonly tuple suppress, faults
+    cdef readonly tuple suppress, faults, reasons
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
@@ -137,6 +143,7 @@ cdef class Explorer:
         self.config.seed = seed
         self.suppress = tuple([str(place) for place in suppress])
         self.pairs = []
+        self.reasons = ()
         self.set_decisions(decisions)
         self.set_weakened(weaken)
         self.set_path(path, floor)
@@ -225,7 +232,7 @@ cdef class Explorer:
                     with nogil:
                         done += engine_run(first + done, count - done, &self.stats)
             PyErr_CheckSignals()
-            if not self.suppress or engine_failure().kind != FAIL_RACE:
+            if engine_failure().kind != FAIL_RACE:
                 return done
             self.repeat(first + done - 1)
             if not self.pass_over():
@@ -241,17 +248,23 @@ cdef class Explorer:
             return engine_reverse(number) if reverse else engine_again(number)
 
     cdef bint pass_over(self) except -1:
-        """Return True when the race of the last engine_again() is suppressed and is new."""
+        """Return True when the race of the last engine_again() is to be passed over and is new.
+
+        ``reasons`` collects why: "suppress", or the sentence of a library's own race.
+        """
         cdef const EngineFailure* f = engine_failure()
         if f.kind != FAIL_RACE or f.event < 0 or f.other_event < 0:
             return False
         cdef int64_t count
         cdef const EngineEvent* events = engine_trace(&count)
         pair = (events[f.other_event].pc, events[f.event].pc)
+        reason = "suppress"
         if not any([_is_place(pc, text) for pc in pair for text in self.suppress]):
+            reason = _library_race(pair[0], pair[1])
+        if not reason or not engine_suppress(pair[0], pair[1]):
             return False
-        if not engine_suppress(pair[0], pair[1]):
-            return False
+        if reason not in self.reasons:
+            self.reasons += (reason,)
         self.stats.suppressed += 1
         self.pairs.append(pair)
         return True
@@ -261,7 +274,7 @@ cdef class Explorer:
         with _lock:
             self.take()
             self.repeat(number)
-        while self.suppress and self.pass_over():
+        while self.pass_over():
             self.repeat(number)
 
     def reverse(self, uint64_t number) -> str:
@@ -435,9 +448,13 @@ cdef class Explorer:
     def event(self, int64_t index) -> dict[str, object]:
         """One event of that trace, by its place.
 
-        ``clock`` is what its thread knows of each thread then.
+        ``clock`` is what its thread knows of each thread then. ``name`` is that of an
+        object, which the code under test named, the object's size, and the distance to it. ``text`` is that of a note. ``frame``
+        is the function whose stack frame holds the address, and the distance to the frame's end.
         """
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
+        cdef uint64_t offset = 0, size = 0
+        cdef const char* name = NULL
         cdef const EngineEvent* e = engine_trace(&count)
         self.mine()
         if not 0 <= index < count:
@@ -445,12 +462,18 @@ cdef class Explorer:
         e += index
         while known > 0 and e.clock[known - 1] == 0:
             known -= 1
+        noted = OPS[e.op] == "note"
+        if not noted:
+            name = <const char*>engine_name(e.address, &offset, &size)
         return {
             "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
             "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
             "stale": e.stale, "failed": bool(e.failed), "pc": e.pc,
             "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
             "clock": tuple([e.clock[j] for j in range(known)]),
+            "name": (name.decode(errors="replace"), size, offset) if name is not NULL else None,
+            "text": engine_note(e.value).decode(errors="replace") if noted else "",
+            "frame": (e.frame_pc, e.frame_at) if e.frame_pc else None,
         }
 
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:

@@ -25,9 +25,14 @@ def symbol_at(pc: int) -> str:
 
 
 cdef object _is_place = lambda pc, text: False
+cdef object _library_race = lambda first, second: ""
 
 
-def match_places_by(is_place) -> None:
-    """Let ``is_place(pc, text)`` tell which code the texts of ``suppress`` name."""
-    global _is_place
+def match_places_by(is_place, library_race) -> None:
+    """Let ``is_place(pc, text)`` decide which code the texts of ``suppress`` name.
+
+    ``library_race(first, second)`` returns the reason to pass over a race of a library, or "".
+    """
+    global _is_place, _library_race
     _is_place = is_place
+    _library_race = library_race

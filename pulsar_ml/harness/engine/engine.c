@@ -4,6 +4,7 @@
 #endif
 
 #include "pulsar_ml/harness/engine/state.h"
+#include <malloc.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -19,6 +20,7 @@
 #include "pulsar_ml/harness/engine/schedule/reversal.c"
 #include "pulsar_ml/harness/engine/schedule/time.c"
 #include "pulsar_ml/harness/engine/schedule/sched.c"
+#include "pulsar_ml/harness/engine/schedule/unlocking.c"
 #include "pulsar_ml/harness/engine/schedule/waiting.c"
 #include "pulsar_ml/harness/engine/schedule/holding.c"
 #include "pulsar_ml/harness/engine/memory/known_races.c"
@@ -27,6 +29,7 @@
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
+#include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
@@ -40,6 +43,7 @@
 #include "pulsar_ml/harness/engine/hooks/wraps_exit.c"
 #include "pulsar_ml/harness/engine/hooks/annotations.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_random.c"
+#include "pulsar_ml/harness/engine/hooks/check_calls.c"
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
@@ -63,16 +67,10 @@ static void *reserve(size_t bytes, size_t line)
 }
 
 /* The sizes of what holds an entry for each thread. */
-static void layout(int32_t threads)
+static void set_width(int32_t threads)
 {
-    size_t clock;
     E.width = (threads + 3) / 4 * 4;
-    clock = (size_t)E.width * sizeof(uint32_t);
-    E.message_bytes = offsetof(Message, words) + 2 * clock;
-    E.order_at = 2 * clock;
-    E.messages_at = (E.order_at + 2 * (size_t)E.config.stores * sizeof(uint16_t) + 15) / 16 * 16;
-    E.seen_at = E.messages_at + (size_t)E.config.stores * E.message_bytes;
-    E.block_bytes = (E.seen_at + 2 * (size_t)E.config.stores * clock + 63) / 64 * 64;
+    E.layout = layout_for((size_t)E.width, (size_t)E.config.stores);
 }
 
 /* Where a watchdog in another process sees how far this one has come: the number of the execution
@@ -114,7 +112,7 @@ static void run_once(uint64_t number)
     E.now_ns = 1000000000;
     n_objects = 0;
     heap_reset();
-    path_at = bound_used = 0;
+    path_at = bound_used = n_unlocks = 0;
     path_pruned = 0;
     E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
@@ -125,6 +123,7 @@ static void run_once(uint64_t number)
         prepare_fibers();
     }
     E.main.depth = 0;
+    E.main.values = 0;
     E.main.controlled = 0;
     start_owned(&E.main);
     set_library_state(&E.library_start);
@@ -146,7 +145,7 @@ static void run_one(uint64_t number)
         n_events = n_events_before;
         n_decisions = n_decisions_before;
         n_preemptions = 0;
-        layout(E.width + 4);
+        set_width(E.width + 4);
     }
 }
 
@@ -191,7 +190,7 @@ int engine_open(const EngineConfig *config)
     E.config = *config;
     E.n = config->n_threads;
     E.wider = 0;
-    layout(E.n);
+    set_width(E.n);
     for (int i = 0; i < E.n; i++) {
         Thread *t = &E.threads[i];
         t->number = i;
@@ -290,6 +289,7 @@ int engine_again(uint64_t number)
     learn();
     n_events = n_decisions = 0;
     n_preemptions = 0;
+    n_notes = n_names = 0;
     E.recording = 1;
     run_one(number);
     E.recording = 0;
@@ -346,13 +346,14 @@ int engine_next(EngineStats *stats)
 }
 
 /* Where an exhaustive strategy goes on, and the options that it found there, 0 where it was not
- * yet: at most `room` of the path's choices. Returns how many there are, and how many of them stay
+ * yet. A choice that may still get its second option has it here: a part of the search that is cut
+ * off takes it over. At most `room` of the path's choices. Returns how many there are, and how many of them stay
  * as they are. */
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor)
 {
     for (uint32_t i = 0; i < path_length && i < (uint32_t)room; i++) {
         taken[i] = path[i].taken;
-        options[i] = path[i].options;
+        options[i] = path[i].options == ONE_OPTION ? 2 : path[i].options;
     }
     *floor = (int32_t)path_floor;
     return (int32_t)path_length;

@@ -15,6 +15,7 @@
 /* of one execution, those that the code under test starts included */
 #define ENGINE_MOST_THREADS 64
 #define ENGINE_CLASSES (1 << 14)  /* classes that are told apart; of more, a uniform sample */
+#define ENGINE_STORES 8           /* that a location remembers, unless set otherwise */
 #define ENGINE_LEAST_STORES 3     /* that a location remembers; the oldest is forgotten first */
 #define ENGINE_MOST_STORES 64
 #define ENGINE_MOST_FRAMES 24     /* of a reported stack */
@@ -38,7 +39,7 @@ typedef struct {
 
 /* What ended an execution. Kinds from FAIL_RACE on are failures. */
 typedef enum {
-    END_COMPLETE, END_CUT,
+    END_COMPLETE, END_CUT, END_DISCARDED,
     FAIL_RACE, FAIL_USE_AFTER_FREE, FAIL_DOUBLE_FREE, FAIL_BAD_FREE, FAIL_OUT_OF_BOUNDS, FAIL_LEAK,
     FAIL_UNINITIALISED, FAIL_DEADLOCK, FAIL_LIVELOCK, FAIL_INVARIANT, FAIL_ASSERTION, FAIL_CRASH,
     FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_BLOCKED, FAIL_CAPACITY, FAIL_UNCONTROLLED,
@@ -49,7 +50,7 @@ typedef enum {
 typedef enum {
     OP_NONE, OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_YIELD, OP_READ, OP_WRITE, OP_ALLOCATE, OP_FREE,
     OP_LOCK, OP_UNLOCK, OP_WAIT, OP_WAKE, OP_SPAWN, OP_JOIN, OP_CALL, OP_RETURN, OP_END, OP_FLUSH, OP_SWITCH,
-    OP_BUFFER
+    OP_BUFFER, OP_CHOOSE, OP_NOTE
 } EngineOp;
 
 /* A choice other than the default one. The default: stay on the running thread; when it cannot go
@@ -57,7 +58,7 @@ typedef enum {
 typedef enum {
     CHOOSE_THREAD, CHOOSE_READ, CHOOSE_INSERT, CHOOSE_WEAK_FAILURE, CHOOSE_SPURIOUS, CHOOSE_NO_MEMORY,
     CHOOSE_TIMEOUT, CHOOSE_REUSE, CHOOSE_DELAY, CHOOSE_FLUSH, CHOOSE_WAITER, CHOOSE_PAUSE, CHOOSE_HOLD,
-    CHOOSE_TURN, CHOOSE_SLEEP,
+    CHOOSE_TURN, CHOOSE_VALUE, CHOOSE_SLEEP,
     CHOICE_KINDS
 } EngineChoice;
 
@@ -94,8 +95,13 @@ typedef struct {
     uint8_t n_frames;
     uint32_t points;          /* scheduling points of the thread so far */
     int32_t call;             /* index of its operation */
-    uint32_t clock[ENGINE_MOST_THREADS];   /* what it knows of each thread, this step included */
+    /* what it knows of each thread, this step included */
+    uint32_t clock[ENGINE_MOST_THREADS] __attribute__((aligned(16)));
     uint64_t frames[ENGINE_MOST_FRAMES];
+    /* of an address on a thread's stack: the function whose frame holds it, or 0, and the distance
+     * to the end of the frame (DWARF's canonical frame address) */
+    uint64_t frame_pc;
+    int64_t frame_at;
 } EngineEvent;
 
 /* One operation of a program as it went: closed interval of steps, and the result. */
@@ -139,6 +145,7 @@ typedef struct {
     uint64_t steps;
     uint64_t complete;
     uint64_t cut;
+    uint64_t discarded;       /* executions in which an assumption did not hold */
     uint64_t switches;
     uint64_t hooks;           /* accesses of the code under test that reached the engine */
     uint64_t shared;          /* executions in which two threads touched one location */
@@ -203,6 +210,7 @@ typedef struct {
 const EngineStrategy *engine_strategy(int32_t number);
 int engine_open(const EngineConfig *config);
 void engine_beat(uint64_t *where);
+int engine_keep_blocks(int begins, int cxx);
 int32_t engine_places_in(int32_t pid, uint64_t sp, int32_t *numbers, uint64_t *places, int32_t room);
 uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);
@@ -217,6 +225,8 @@ const EngineFailure *engine_failure(void);
 const EngineEvent *engine_trace(int64_t *count);
 const EngineDecision *engine_decisions(int64_t *count);
 uint32_t engine_preemptions(void);
+const char *engine_note(uint64_t number);
+const char *engine_name(uint64_t address, uint64_t *offset, uint64_t *size);
 const EngineCall *engine_calls(int thread);
 uint64_t engine_hash(void);
 uint64_t engine_class(void);

@@ -6,6 +6,7 @@ from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     enum:
         ENGINE_MOST_THREADS
+        ENGINE_STORES
         ENGINE_LEAST_STORES
         ENGINE_MOST_STORES
         ENGINE_CLASSES
@@ -35,6 +36,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         int32_t call
         uint32_t[64] clock
         uint64_t[24] frames
+        uint64_t frame_pc
+        int64_t frame_at
 
     ctypedef struct EngineFailure:
         int32_t kind, thread, call, other_thread
@@ -47,7 +50,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         char[224] message
 
     ctypedef struct EngineStats:
-        uint64_t executions, steps, complete, cut, switches, hooks, shared, classes, once, twice, stale
+        uint64_t executions, steps, complete, cut, discarded, switches, hooks, shared, classes, once, twice, stale
         uint64_t forgotten, mixed, crowded, pruned, spun, looped, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted
@@ -71,6 +74,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
+    int engine_keep_blocks(int begins, int cxx) noexcept
     int32_t engine_places_in(
         int32_t pid, uint64_t sp, int32_t* numbers, uint64_t* places, int32_t room) noexcept
     int engine_open(const EngineConfig* config) noexcept
@@ -87,6 +91,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     const EngineEvent* engine_trace(int64_t* count) noexcept
     const EngineDecision* engine_decisions(int64_t* count) noexcept
     uint32_t engine_preemptions() noexcept
+    const char* engine_note(uint64_t number) noexcept
+    const char* engine_name(uint64_t address, uint64_t* offset, uint64_t* size) noexcept
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
     int engine_classes(uint64_t* hashes) noexcept

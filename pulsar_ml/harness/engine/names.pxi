@@ -1,17 +1,18 @@
 # Names of the enumerations in engine.h, in their order, and the numbers that Python code needs.
 
 MODES = ("sc", "tso", "c11")
-ENDS = ("complete", "cut", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
+ENDS = ("complete", "cut", "discarded", "data race", "use after free", "double free", "bad free", "out of bounds", "leak",
         "uninitialised read", "deadlock", "livelock", "invariant", "assertion", "crash", "stack overflow",
         "endless loop", "lock misuse", "blocked call", "outside the engine's limits",
         "outside the engine's control", "not lock-free")
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
-       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer")
+       "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer", "choose",
+       "note")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter", "pause", "hold", "turn", "sleep")
+           "flush", "waiter", "pause", "hold", "turn", "value", "sleep")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
-STORES = 8  # stores that a location remembers, unless told otherwise
+STORES = ENGINE_STORES  # stores that a location remembers, unless told otherwise
 LEAST_STORES, MOST_STORES = ENGINE_LEAST_STORES, ENGINE_MOST_STORES
 BUFFER = ENGINE_BUFFER  # stores that a thread may hold back in mode tso
 # turns of waiting loops that a search lets go on although nothing changed, unless told otherwise

@@ -9,6 +9,7 @@
 #define SHARED static __attribute__((used))  /* a variable that fibers change: see fiber_switch() */
 #define INLINED static inline __attribute__((always_inline))
 #define EXPORT __attribute__((visibility("default")))
+#define CLOCK(name) uint32_t name[ENGINE_MOST_THREADS] __attribute__((aligned(16)))
 #define NEVER UINT32_MAX          /* a clock that no thread reaches */
 #define NONE UINT32_MAX           /* no index */
 
@@ -27,7 +28,7 @@ typedef struct {
     uint8_t width, released, order;
     int32_t event;                /* of the trace */
     uint64_t pc;
-    uint32_t clock[ENGINE_MOST_THREADS];
+    CLOCK(clock);
 } Buffered;
 
 /* The words that the C and C++ libraries and the processor keep for the running thread of the
@@ -43,6 +44,7 @@ typedef struct {
 typedef struct { void *sp, *code; } Fiber;
 
 struct Owned;
+struct Variable;
 
 typedef struct Thread {
     Fiber fiber;
@@ -55,7 +57,9 @@ typedef struct Thread {
     uint8_t joined;               /* or detached */
     uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
+    struct Variable *variable;    /* of its next step, when it was there at its announcement */
     uint32_t points;              /* scheduling points so far */
+    uint32_t values;              /* choices of values so far, see check_calls.c */
     uint32_t idle_points;         /* those of them that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */
@@ -65,13 +69,13 @@ typedef struct Thread {
      * addition: it restricts the values read and is not happens-before. */
     uint32_t id;                  /* of its steps, but for their number */
     uint64_t salt;                /* in hashes */
-    uint32_t own[4];              /* all ones in the thread's entry of a clock of four */
-    uint32_t clock[ENGINE_MOST_THREADS];
-    uint32_t pending[ENGINE_MOST_THREADS];
-    uint32_t fenced[ENGINE_MOST_THREADS];
-    uint32_t x_clock[ENGINE_MOST_THREADS];
-    uint32_t x_pending[ENGINE_MOST_THREADS];
-    uint32_t x_fenced[ENGINE_MOST_THREADS];
+    uint32_t own[4] __attribute__((aligned(16)));  /* all ones in the thread's entry of a clock of four */
+    CLOCK(clock);
+    CLOCK(pending);
+    CLOCK(fenced);
+    CLOCK(x_clock);
+    CLOCK(x_pending);
+    CLOCK(x_fenced);
     uint32_t fence_at, fence_pending, fence_fenced;   /* the last SC fence known */
     uint8_t any_pending, any_fenced;
     /* Spin loops: what was read since the last pause. */
@@ -129,7 +133,7 @@ typedef struct { uint32_t clock; uint8_t thread; } Access;
 
 /* An address range within eight aligned bytes as accessed by the code under test. Plain accesses
  * and atomic ones of the same bytes share it; overlapping ones of other widths are its siblings. */
-typedef struct {
+typedef struct Variable {
     uintptr_t address;
     char *block;                  /* clocks and messages, see memory.c */
     uint32_t next;                /* sibling in the same eight bytes */
@@ -142,12 +146,16 @@ typedef struct {
     uint32_t version;             /* stores so far */
     Access write, read;
     uint32_t readers;             /* more than one unordered plain reader: index of their clocks */
+    uint16_t newest;              /* where the last message in modification order is in the block */
     uint64_t chained;             /* messages that must stay directly behind the one before them */
 } Variable;
 
 /* Why an atomic access looks at more than the messages: plain accesses of the same bytes, or
  * overlapping variables. */
 typedef enum { HAS_PLAIN = 1, HAS_SIBLINGS = 2 } Special;
+
+/* Offsets in the block of a variable, and sizes. */
+typedef struct { size_t order_at, messages_at, message_bytes, seen_at, block_bytes; } Layout;
 
 /* The variables of eight aligned bytes. The tag is their address and the execution's generation. */
 typedef struct { uint64_t tag; uint32_t first; } Slot;
@@ -179,15 +187,19 @@ typedef struct {
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t sampling;  /* choices are drawn, and not noted */
     uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
-    /* C11, four entries a clock, no seq_cst fence so far, all orders as in the source, sampling */
+    /* C11, four entries a clock, ENGINE_STORES messages a variable, no seq_cst fence so far, all
+     * orders as in the source, sampling */
     uint8_t common;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
     uint32_t generation, slot_generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
-    uint64_t key, counter, drawn;
+    /* The next random number, and the one of the counter behind it. They are no neighbours, because
+     * the compiler would put both into a vector before it writes them. */
+    uint64_t drawn, key, counter;
     uint64_t ready;               /* threads that can make a step */
+    uint64_t following;
     uint64_t waiting;             /* that wait for a change of what they read */
     uint64_t yielded;             /* that let others go first */
     uint64_t buffered;            /* that hold back stores */
@@ -204,7 +216,7 @@ typedef struct {
     uint64_t hash, class_hash;
     uint32_t messages;
     uint32_t sc_time;
-    uint32_t sc_clock[ENGINE_MOST_THREADS];
+    CLOCK(sc_clock);
     uint64_t hooks, switches, stale, crowded;
     uint8_t touched_twice;
     uint8_t forgot, mixed;        /* in this execution: stores that could still have been read */
@@ -215,8 +227,8 @@ typedef struct {
     Variable *variables;
     uint32_t n_variables;
     char *blocks;                 /* of messages, one block a variable */
-    size_t blocks_bytes, block_bytes, message_bytes;
-    size_t order_at, seen_at, messages_at;   /* in a block */
+    size_t blocks_bytes;
+    Layout layout;
     uint32_t *readers;
     uint32_t n_readers;
     /* Fibers. */

@@ -7,10 +7,19 @@
 
 #define PML_UNWATCHED static __attribute__((no_sanitize("thread"), unused))
 
+#ifdef PML_PLAIN /* a build for real threads */
+#define pml_engine_reachable(from, bytes) ((void)(from))
+#define pml_engine_restore_blocks() ((void)0)
+#else
 #ifdef __cplusplus
-extern "C"
+extern "C" {
 #endif
 void pml_engine_reachable(const void *from, size_t bytes);
+void pml_engine_restore_blocks(void);
+#ifdef __cplusplus
+}
+#endif
+#endif
 
 enum { PML_MOST_AREAS = 256 };
 

@@ -6,9 +6,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any
+from typing import Any, overload
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.functions.called import function_subject, is_native, module_of
 from pulsar_ml.harness.functions.flags import database_flags, find_database
 from pulsar_ml.harness.functions.library import library_subjects
 from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
@@ -18,10 +19,13 @@ from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import (
     SHRINK_EXECUTIONS,
     InterleavingFailure,
+    Interleavings,
+    interleave,
 )
 from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.search.stale import described
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
@@ -39,6 +43,7 @@ class Checked:
         exploration: counts of its executions.
         failure: its failure, shrunk, or None.
         text: the failure with a column for each thread, or "".
+        interrupted: True when an interrupt ended the shrinking of the failure.
     """
 
     file: Path
@@ -46,6 +51,7 @@ class Checked:
     exploration: Exploration
     failure: Failure | None
     text: str
+    interrupted: bool = False
 
     @property
     def verdict(self) -> str:
@@ -58,12 +64,18 @@ class Checked:
         if self.failure is not None:
             return f"{self.failure.kind} at execution {done.executions:,} of seed {done.seed}"
         count = f"{counted(done.executions, 'execution')}, {counted(done.statistics['classes'], 'class')}"
+        if self.verdict != "clean" and done.executions and not done.counting:
+            at = f" ({done.assumption})" if done.assumption else ""
+            return f"nothing exercised: an assumption held in none of {count}{at}"
         if self.verdict != "clean":
             return f"nothing exercised in {count}: no location was used by two threads"
         if done.exhausted:
             return f"clean: {count}, all there are {done.exhausted}"
-        cut = done.statistics["cut"]
-        limits = [f"{cut:,} cut"] if cut else []
+        limits = [
+            f"{done.statistics[name]:,} {name}"
+            for name in ("cut", "discarded")
+            if done.statistics[name]
+        ]
         return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
 
 
@@ -120,23 +132,32 @@ def check_function(
     subject: Subject | PythonTest,
     *,
     limits: Limits | None = None,
+    on_batch: Callable[[int], object] = lambda executions: None,
     **options: Any,
 ) -> Checked:
-    """Explore one test in a child process; ``options`` are those of :func:`explore`."""
+    """Explore one test in a child process; ``options`` are those of :func:`explore`.
+
+    An interrupt while the failure is shrunk leaves it as it was found.
+    """
     if isinstance(subject, PythonTest):
         return check_python(subject.function, limits=limits, **options)
     chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
-    done = explore(subject, program_of(subject), isolated=True, limits=limits, **chosen)
+    program = program_of(subject)
+    done = explore(subject, program, isolated=True, limits=limits, on_batch=on_batch, **chosen)
     failure = done.failure
     text = ""
+    interrupted = False
     if failure is not None and failure.ended_process:
         text = failure.summary()
     elif failure is not None:
-        small = failure
-        failure = call(lambda: shrink(small, subject, budget=SHRINK_EXECUTIONS), limits=limits)
-        shrunk = failure
-        text = call(lambda: shrunk.describe(subject), limits=limits)
-    return Checked(file, test, done, failure, text)
+        found = failure
+        try:
+            failure = call(lambda: shrink(found, subject, budget=SHRINK_EXECUTIONS), limits=limits)
+            shrunk = failure
+            text = call(lambda: described(shrunk, subject), limits=limits)
+        except KeyboardInterrupt:
+            interrupted, text = True, failure.summary()
+    return Checked(file, test, done, failure, text, interrupted)
 
 
 def replayed_text(
@@ -151,7 +172,7 @@ def replayed_text(
         again = replay_lost(failure, subject, limits=limits)
         return again.failure is not None, failure.summary(again)
     found = call(lambda: failure.replay(subject).failure is not None, limits=limits)
-    return found, call(lambda: failure.describe(subject), limits=limits)
+    return found, call(lambda: described(failure, subject), limits=limits)
 
 
 def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ...]:
@@ -175,11 +196,35 @@ def check_python(function: Callable[[], object], **options: Any) -> Checked:
     return Checked(file_of(function), test_of(function), done, done.failure, text)
 
 
+def check_native(function: Callable[[], object], **options: Any) -> Checked:
+    """Explore a function of a checked Cython module, which takes nothing; see :func:`check`."""
+    subject = function_subject(function)
+    test = TestFunction(subject.name, 1, needs_gil=True)
+    return check_function(module_of(function) or Path(), test, subject, **options)
+
+
+def check_subject(subject: Subject, **options: Any) -> Interleavings:
+    """Explore random programs of a subject by :func:`interleave`, and raise the failure."""
+    __tracebackhide__ = True
+    found = interleave(subject, **options)
+    if found.failure is not None:
+        text = found.failure.describe(subject, judge=options.get("judge"))
+        raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}")
+    if not found.exercised:
+        raise AssertionError(f"{found.describe()}; nothing was exercised by two threads")
+    return found
+
+
+@overload
 def check(
-    path: Path | str | Callable[[], object], *, test: str | None = None, **options: Any
-) -> tuple[Checked, ...]:
-    """Explore the test functions of a C, C++ or Cython file, or a Python function; a failure is
-    raised.
+    target: Path | str | Callable[[], object], *, test: str | None = None, **options: Any
+) -> tuple[Checked, ...]: ...
+@overload
+def check(target: Subject, *, test: None = None, **options: Any) -> Interleavings: ...
+
+
+def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
+    """Explore the tests of a C, C++ or Cython file, a function, or a subject; raise a failure.
 
     A test is a function ``void test_*()``, in Cython a ``cdef`` or ``def`` function ``test_*()``.
     It starts threads by the means of its language, and asserts. ``test`` names a single one.
@@ -191,21 +236,22 @@ def check(
     races), ``also`` (installed packages that are under test) and those of :func:`explore` but for
     ``mode``, ``races``, ``leaks`` and ``reuse``.
 
+    A function of a checked Cython module (:func:`load_checked`) that takes nothing is a test, too.
+    A :class:`Subject` is explored by :func:`interleave`, whose options it takes and whose result is
+    returned.
+
     Raises InterleavingFailure for the first test that fails, AssertionError for one in which no two
     threads met, UsageError for a file without tests, and BuildError with the compiler's output.
     """
     __tracebackhide__ = True
-    if callable(path):
-        result = check_python(path, **options)
-        if result.failure is not None:
-            raise InterleavingFailure(result.failure, f"{result.test.name}: {result.text}")
-        if result.verdict != "clean":
-            raise AssertionError(f"{result.test.name}: {result.describe()}")
-        return (result,)
+    if isinstance(target, Subject):
+        return check_subject(target, **options)
+    if callable(target):
+        return (passed(check_callable(target, **options)),)
     build: dict[str, Any] = {
         name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
     }
-    source = read_source(Path(path))
+    source = read_source(Path(target))
     if source.language == "python" and build:
         raise UsageError(f"{source.path.name} is not built: leave {', '.join(build)} out")
     tests = chosen_tests(source, test)
@@ -217,10 +263,22 @@ def check(
         if each.name not in subjects:  # the preprocessor leaves it out
             continue
         chosen = {**each.options, **options}
-        result = check_function(source.path, each, subjects[each.name], **chosen)
-        if result.failure is not None:
-            raise InterleavingFailure(result.failure, f"{result.test.name}: {result.text}")
-        if result.verdict != "clean":
-            raise AssertionError(f"{result.test.name}: {result.describe()}")
-        results.append(result)
+        results.append(passed(check_function(source.path, each, subjects[each.name], **chosen)))
     return tuple(results)
+
+
+def check_callable(function: Callable[[], object], **options: Any) -> Checked:
+    """Explore one function: each kind has its own way. The one place to add another kind."""
+    if is_native(function):
+        return check_native(function, **options)
+    return check_python(function, **options)
+
+
+def passed(result: Checked) -> Checked:
+    """Return the result of a clean test; raise that of another."""
+    __tracebackhide__ = True
+    if result.failure is not None:
+        raise InterleavingFailure(result.failure, f"{result.test.name}: {result.text}")
+    if result.verdict != "clean":
+        raise AssertionError(f"{result.test.name}: {result.describe()}")
+    return result

@@ -17,12 +17,15 @@ from pathlib import Path
 from pulsar_ml.errors import BuildError
 from pulsar_ml.extras import require
 from pulsar_ml.harness.building.build import HEADERS, build_extension
-from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.building.load import load_checked, load_extension
+from pulsar_ml.harness.engine import keep_blocks
 from pulsar_ml.harness.functions.source import TestSource
 from pulsar_ml.harness.subjects.subject import Subject
 
 COMMENTS_ON_TOP = re.compile(r"^#\s*(cython|distutils)\s*:", re.IGNORECASE)
-CPLUS = re.compile(r"libcpp|cppclass|language\s*=\s*c\+\+|\bnew\s|\.hpp\b")
+CPLUS = re.compile(
+    r"\blibcpp\b|\bcppclass\b|language\s*=\s*c\+\+|\bnew\s+[A-Za-z_][\w.]*\s*[(\[]|\.(?:hpp|hh|hxx)\b"
+)
 # Cython's variables in its C code, and in the table of symbols.
 OBJECT_VARIABLE = re.compile(
     r"^static (?:PyObject|struct __pyx_obj_\w+|PyTypeObject) \*(__pyx_v_\w+)", re.MULTILINE
@@ -50,6 +53,7 @@ cdef extern from "pulsar_ml/harness/functions/areas.h" nogil:
     void pml_keep_areas()
     void pml_restore_areas()
     void pml_follow_areas()
+    void pml_engine_restore_blocks()
 
 from libc.stdlib cimport malloc as pml_malloc
 
@@ -79,6 +83,7 @@ cdef object pml_failed(PmlViolation* violation, object error):
 
 cdef void* pml_create(const pml_i64* settings, pml_i32 threads) noexcept nogil:
     pml_restore_areas()
+    pml_engine_restore_blocks()
     return &pml_instance
 
 
@@ -150,6 +155,21 @@ def module_subjects(
 
     The arguments and errors are those of :func:`library_subjects`.
     """
+    parts = []
+    for test in source.tests:
+        nogil = f"with nogil:\n            {test.name}()"
+        call = f"{test.name}()" if test.needs_gil else nogil
+        parts.append(TEST.format(name=test.name, call=call))
+    return built_subjects(source, "\n".join(parts), into=into, flags=flags, volatile=volatile)
+
+
+def built_subjects(
+    source: TestSource, part: str, *, into: Path, flags: Sequence[str] = (), volatile: str = "plain"
+) -> dict[str, Subject]:
+    """Build the module of a .pyx file, HEAD, and ``part``, which fills its dict SUBJECTS.
+
+    The arguments and errors are those of :func:`library_subjects`.
+    """
     require("build", "Cython", "setuptools", purpose=f"building {source.path.name}")
     text = source.path.read_text()
     top = []
@@ -158,13 +178,8 @@ def module_subjects(
             break
         if COMMENTS_ON_TOP.match(line):
             top.append(line)
-    parts = ["\n".join(top), HEAD.format(name=source.path.name)]
-    for test in source.tests:
-        nogil = f"with nogil:\n            {test.name}()"
-        call = f"{test.name}()" if test.needs_gil else nogil
-        parts.append(TEST.format(name=test.name, call=call))
-    generated = "\n".join(parts)
-    read = hashlib.sha256(text.encode())
+    generated = "\n".join(["\n".join(top), HEAD.format(name=source.path.name), part])
+    read = hashlib.sha256(f"{text}\0{part}".encode())
     for file in sorted(source.path.parent.iterdir()):
         if file.suffix in HEADERS and file.is_file():
             read.update(file.read_bytes())
@@ -180,12 +195,20 @@ def module_subjects(
             include=[source.path.parent],
             flags=[*flags, *source.flags],
             language="c++" if CPLUS.search(text) else "c",
-            checked=True,
+            macros=None if source.checked else {"PML_PLAIN": "1"},
+            checked=source.checked,
             volatile=volatile,
         )
     except BuildError as error:
         raise BuildError(str(error).replace(str(path), str(source.path), 1)) from None
-    module = load_checked(built)
+    if not source.checked:
+        return dict(load_extension(built).SUBJECTS)
+    cxx = CPLUS.search(text) is not None
+    keep_blocks(True, cxx)
+    try:
+        module = load_checked(built)
+    finally:
+        keep_blocks(False, cxx)
     if not hasattr(module, "PML_KEPT"):  # loaded by an earlier call
         vars(module)["PML_KEPT"] = True
         module.pml_keep_variables(c_variables(built))

@@ -36,6 +36,7 @@ STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
 GLOBALS = Path(__file__).with_name("globals.c")
 AREAS = GLOBALS.with_name("areas.h")
 CONSTRUCTORS = Path(__file__).with_name("globals.ld")
+LOADED: set[Path] = set()  # libraries whose global variables were kept as they were when loaded
 COMPILERS = {"c": ("CC", "cc"), "c++": ("CXX", "c++")}
 
 
@@ -50,10 +51,18 @@ def library_subjects(
     import pulsar_ml.harness.engine  # noqa: F401  (its symbols are what the library calls)
 
     path, names = build_library(source, into=into, flags=flags, volatile=volatile)
-    library = ctypes.CDLL(str(path))
-    if library.pml_keep_globals():
-        raise BuildError(f"{source.path.name}: no memory for the values of its global variables")
-    warn_of_unseen_code(path)
+    try:
+        library = ctypes.CDLL(str(path))
+    except OSError as error:
+        raise BuildError(
+            f"{source.path.name} was built and cannot be loaded: {error}; include the source that "
+            "defines it, or name its library (--flag=-lNAME)"
+        ) from None
+    if source.checked and path not in LOADED:
+        if library.pml_keep_globals():
+            raise BuildError(f"{source.path.name}: no memory for the values of its globals")
+        warn_of_unseen_code(path)
+        LOADED.add(path)
     tables = (ctypes.c_void_p * len(names)).in_dll(library, "pml_tests")
     return {
         name: subject_at(address, path.parent.name, library)
@@ -83,10 +92,14 @@ def build_library(
         *source.flags,
         f"-I{source.path.parent}",
         f"-I{PACKAGE}",
-        *COMPILE_FLAGS,
-        *volatile_flags(volatile),
-        *(f"-D{name}={value}" for name, value in MACROS),
     ]
+    if source.checked:
+        command += [*COMPILE_FLAGS, *volatile_flags(volatile)]
+        command += (f"-D{name}={value}" for name, value in MACROS)
+    else:
+        command += ["-O2", "-g", "-DPML_PLAIN"]
+    if source.language == "c":
+        command.append("-Werror=implicit-function-declaration")
     facts = os.stat(found)
     key = hashlib.sha256(engine_identity())
     key.update(b"".join(path.read_bytes() for path in (GLOBALS, AREAS, CONSTRUCTORS)))
@@ -94,6 +107,7 @@ def build_library(
     key.update(
         repr((command, source.path, names, found, facts.st_size, facts.st_mtime_ns)).encode()
     )
+    key.update(source.generated.encode())
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
         built = kept(home)
@@ -107,6 +121,8 @@ def build_library(
 
 def unit(source: TestSource, names: Sequence[str]) -> str:
     """The generated file: the user's, the glue, and the table of the tests called ``names``."""
+    if source.generated:
+        return source.generated
     scopes = {test.name: test.scope for test in source.tests}
     linkage = 'extern "C" ' if source.language == "c++" else ""
     tables = ", ".join(f"&pml_subject_{name}" for name in names)
@@ -137,7 +153,8 @@ def present_tests(source: TestSource, command: Sequence[str]) -> list[str]:
 
 
 def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> None:
-    generated = home / f"tests{'.c' if source.language == 'c' else '.cpp'}"
+    kind = "operations" if source.generated else "tests"
+    generated = home / f"{kind}{'.c' if source.language == 'c' else '.cpp'}"
     names = present_tests(source, command)
     if not names:
         raise BuildError(f"{source.path}: its conditions (#if) leave no test; name a flag for them")
@@ -145,13 +162,15 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
     reads, compiled, linked = home / "tests.d", home / "tests.o", home / "linked.so"
     kept_globals = home / "globals.o"
     run([*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)], source)
+    libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
+    output = ["-o", str(linked), *libraries]
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
-    own = ["-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS), "-o", str(kept_globals)]
-    run([*compiler, *own], source)
-    libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
-    output = ["-o", str(linked), *libraries, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS]
-    run([*compiler, "-shared", "-pthread", str(compiled), str(kept_globals), *output], source)
+    if source.checked:
+        own = ["-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS)]
+        run([*compiler, *own, "-o", str(kept_globals)], source)
+        output = [str(kept_globals), *output, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS]
+    run([*compiler, "-shared", "-pthread", str(compiled), *output], source)
     # Another path for other code: a process that has loaded the old one loads the new one, too.
     # Its name is the build id, which differs for another engine, too: the home's name has that.
     folder = home / hashlib.sha256(home.name.encode() + linked.read_bytes()).hexdigest()[:12]

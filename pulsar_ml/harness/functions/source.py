@@ -14,11 +14,13 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from fnmatch import fnmatchcase
 from pathlib import Path
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import FAULTS, OFFERED
 from pulsar_ml.harness.functions import LANGUAGES, PYTHON
+from pulsar_ml.harness.functions.table import rows_for
 from pulsar_ml.input_files import bounded_text, one_line
 
 MOST_BYTES = 16 << 20  # length of a source file
@@ -86,6 +88,8 @@ class TestSource:
         tests: its test functions, in the order of the file.
         flags: the compiler's flags that its comments name.
         has_conditions: True when the preprocessor may leave tests out (``#if``).
+        generated: the text to compile instead, which includes the file.
+        checked: False for a build without the engine, for real threads.
     """
 
     __test__ = False
@@ -95,6 +99,8 @@ class TestSource:
     tests: tuple[TestFunction, ...]
     flags: tuple[str, ...] = ()
     has_conditions: bool = False
+    generated: str = ""
+    checked: bool = True
 
 
 def read_source(path: Path) -> TestSource:
@@ -123,17 +129,30 @@ def read_source(path: Path) -> TestSource:
         found = [match for match in found if match["name"] in scopes]
     starts = {line_of(code, match.start("name")): match["name"] for match in found}
     lines = text.splitlines()
+    by_test: dict[str, dict[str, object]] = {name: {} for name in starts.values()}
+    for row in rows_for(path):
+        options = parse_options(row.words, row.place, flags, row.folder)
+        chosen = [name for name in by_test if fnmatchcase(name, row.tests)]
+        if not row.tests:
+            common.update(options)
+        elif not chosen:
+            nearest = get_close_matches(row.tests, list(by_test), 1)
+            hint = f"; did you mean {nearest[0]}?" if nearest else ""
+            raise UsageError(f"{row.place}: {path.name} has no test {row.tests!r}{hint}")
+        for name in chosen if row.tests else ():
+            by_test[name].update(options)
+    of_file: dict[str, object] = {}
     for match in OPTIONS_LINE.finditer(blank(text, language, comments=False)):
         line = line_of(text, match.start("words"))
-        options = parse_options(match["words"], f"{path.name}:{line}", flags)
+        options = parse_options(match["words"], f"{path.name}:{line}", flags, path.parent)
         below = first_code_line(lines, line)
-        (own.setdefault(below, {}) if below in starts else common).update(options)
+        (own.setdefault(below, {}) if below in starts else of_file).update(options)
     tests = [
         TestFunction(
             match["name"],
             line,
             needs_gil=language == "cython" and match["kind"] == "def",
-            options={**common, **own.get(line, {})},
+            options={**common, **by_test[match["name"]], **of_file, **own.get(line, {})},
             scope=scopes.pop(match["name"]),
         )
         for match in found
@@ -211,8 +230,13 @@ BUILD = ("flags", "include", "std")
 KNOWN = (*WORDS, *NUMBERS, *SWITCHES, *LISTS, *BUILD)
 
 
-def parse_options(words: str, place: str, flags: list[str]) -> dict[str, object]:
-    """Read ``key=value`` words of a ``check:`` comment; flags of the compiler go to ``flags``."""
+def parse_options(
+    words: str, place: str, flags: list[str], folder: Path = Path()
+) -> dict[str, object]:
+    """Read ``key=value`` words of a ``check:`` comment; flags of the compiler go to ``flags``.
+
+    Folders of headers are relative to ``folder``.
+    """
     options: dict[str, object] = {}
     try:
         split = shlex.split(words)
@@ -227,7 +251,7 @@ def parse_options(words: str, place: str, flags: list[str]) -> dict[str, object]
         if key == "flags":
             flags += shlex.split(value)
         elif key == "include":
-            flags.append(f"-I{value}")
+            flags.append(f"-I{folder.resolve() / value}")
         elif key == "std":
             flags.append(f"-std={value}")
         else:

@@ -78,6 +78,7 @@ def load_history(path: Path, *, keyed: bool = False) -> History:
 
 
 def header(history: History) -> dict[str, Any]:
+    threads = {"threads": list(history.threads)} if history.threads else {}
     return {
         "kind": KIND,
         "version": VERSION,
@@ -86,6 +87,7 @@ def header(history: History) -> dict[str, Any]:
         "settings": dict(history.settings),
         "signatures": [list(signature) for signature in history.signatures],
         "values": list(history.values),
+        **threads,
     }
 
 
@@ -95,7 +97,9 @@ KEYS: Mapping[str, Any] = {
     "subject": str,
     "settings": Mapping[str, int],
     "signatures": tuple[tuple[str, int, str], ...],
+    "threads": tuple[str, ...],
 }
+OPTIONAL = frozenset({"threads"})  # where numbers are the names of threads
 TABLE_KEYS = {**KEYS, "values": list}
 LINES_KEYS = {**KEYS, "operations": int}
 
@@ -113,6 +117,7 @@ def history_with(content: Mapping[str, Any], records: Any, name: str) -> History
         content["source"],
         content["subject"],
         content["settings"],
+        content.get("threads", ()),
     )
     check_records(history, name)
     return history
@@ -125,8 +130,11 @@ def check_records(history: History, name: str) -> None:
         wrong = "it has a signature with an unknown kind of result"
     elif len(records):
         codes, endings = records["operation"], records["ending"]
+        threads, names = records["thread"], len(history.threads)
         if codes.min() < 0 or codes.max() >= len(history.signatures):
             wrong = "it names an operation that it does not describe"
+        elif names and (threads.min() < 0 or threads.max() >= names):
+            wrong = "it names a thread that it does not describe"
         elif endings.min() < RETURNED or endings.max() > CRASHED:
             wrong = "it has an unknown ending"
         elif np.any(records["returned"] < records["invoked"]):
@@ -183,7 +191,10 @@ def load_table(path: Path) -> History:
     if text is None:
         raise BadRecordError(f"{path.name} is not a history: its metadata has no {KIND!r}")
     content = check_keys(
-        read_object(text, path.name, kind=KIND, versions=(VERSION,)), TABLE_KEYS, path.name
+        read_object(text, path.name, kind=KIND, versions=(VERSION,)),
+        TABLE_KEYS,
+        path.name,
+        optional=OPTIONAL,
     )
     records = np.zeros(len(table), RECORD)
     try:
@@ -208,13 +219,14 @@ def save_lines(history: History, path: Path) -> None:
     """Write operations by name and value, readable without this package."""
     first = {**header(history), "operations": len(history)}
     del first["values"]
+    first.pop("threads", None)  # the operations have the names
     with path.open("w", encoding="utf-8") as file:
         file.write(json.dumps(first) + "\n")
         for index in range(len(history)):
             call, record = history.call(index), history.records[index]
             ended = record["ending"] == RETURNED
             line = {
-                "thread": int(record["thread"]),
+                "thread": thread_of(history, int(record["thread"])),
                 "operation": call.name,
                 "arguments": call.arguments,
                 "result": call.result if ended else None,
@@ -224,6 +236,10 @@ def save_lines(history: History, path: Path) -> None:
             if record["ending"] == CRASHED:
                 line["crashed"] = True
             file.write(json.dumps(line) + "\n")
+
+
+def thread_of(history: History, number: int) -> int | str:
+    return history.threads[number] if history.threads else number
 
 
 def load_lines(text: str, name: str, *, keyed: bool) -> History:
@@ -236,7 +252,7 @@ def load_lines(text: str, name: str, *, keyed: bool) -> History:
         raise BadRecordError(f"{name} is empty; a history has at least a first line")
     if isinstance(lines[0], dict) and "kind" in lines[0]:
         first = check_object(lines[0], name, kind=KIND, versions=(VERSION,))
-        content = check_keys(first, LINES_KEYS, name)
+        content = check_keys(first, LINES_KEYS, name, optional=OPTIONAL)
         if content["operations"] != len(lines) - 1:
             raise BadRecordError(
                 f"{name} is truncated: it should have {content['operations']} operations, it has "
@@ -257,7 +273,8 @@ def with_words(content: Mapping[str, Any], history: History, name: str) -> Histo
         records, values = with_signatures(history, signatures)
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {one_line(error)}") from None
-    return history_with({**content, "values": values}, records, name)
+    content = {**content, "values": values, "threads": history.threads}
+    return history_with(content, records, name)
 
 
 def from_operations(lines: Iterable[Any], name: str) -> History:
@@ -287,19 +304,19 @@ def from_operations(lines: Iterable[Any], name: str) -> History:
 
 
 def check_operation(operation: Operation, what: str) -> None:
-    """Raise BadRecordError for values of other types: a stamp that is a float would be truncated.
+    """Raise BadRecordError for values of other types.
 
     Written out, because files have a line for each of up to millions of operations.
     """
     thread, name, _, _, invoked, returned, _ = operation
-    if type(thread) is not int:
-        raise mismatch(what, "thread", thread, "an integer")
+    if type(thread) is not int and type(thread) is not str:
+        raise mismatch(what, "thread", thread, "an integer or a name")
     if type(name) is not str:
         raise mismatch(what, "operation", name, "a text")
-    if type(invoked) is not int:
-        raise mismatch(what, "invoked", invoked, "an integer, for example of nanoseconds")
-    if returned is not None and type(returned) is not int:
-        raise mismatch(what, "returned", returned, "an integer or null")
+    if type(invoked) is not int and type(invoked) is not float:
+        raise mismatch(what, "invoked", invoked, "a number, for example of nanoseconds")
+    if returned is not None and type(returned) is not int and type(returned) is not float:
+        raise mismatch(what, "returned", returned, "a number or null")
 
 
 # Jepsen's events
@@ -340,7 +357,6 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
     """
     operations: list[Operation | None] = []
     under_way: dict[Any, tuple[int, Mapping[str, Any]]] = {}
-    threads: dict[Any, int] = {}
     for time, event in enumerate(events):
         if not isinstance(event, Mapping) or not {"process", "type", "f"} <= set(event):
             raise BadRecordError(
@@ -362,19 +378,16 @@ def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
                     f"{name}: event {time} completes what process {process} did not invoke"
                 )
             place, begun = under_way.pop(process)
-            thread = threads.setdefault(process, len(threads))
             if kind == "ok":
-                operations[place] = finished(begun, event, time, thread, keyed)
+                operations[place] = finished(begun, event, time, process, keyed)
             elif kind == "info":
-                operations[place] = left_open(begun, thread, keyed, crashed=True)
+                operations[place] = left_open(begun, process, keyed, crashed=True)
         else:
             raise BadRecordError(
                 f"{name}: event {time} has type {kind!r}; it should be invoke, ok, fail or info"
             )
     for process, (place, begun) in under_way.items():
-        operations[place] = left_open(
-            begun, threads.setdefault(process, len(threads)), keyed, crashed=False
-        )
+        operations[place] = left_open(begun, process, keyed, crashed=False)
     try:
         return history_of(
             [operation for operation in operations if operation is not None], source="jepsen"

@@ -9,8 +9,10 @@ taken effect at any time after its invocation, or never.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import NamedTuple
+from dataclasses import dataclass, field, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +26,7 @@ NEVER = 2**63 - 1  # the stamp of a return that did not happen
 ABSENT = -(2**63)  # a word that stands for None
 
 MOST_ARGUMENTS = 3
+MOST_THREADS = 1 << 31  # numbers of threads are below
 RECORD = np.dtype(
     [
         ("thread", "<i4"),
@@ -92,9 +95,15 @@ class Call(NamedTuple):
         return self.result is UNKNOWN
 
     def __str__(self) -> str:
-        shown = ", ".join(str(argument) for argument in self.arguments)
-        answer = "" if self.result is None else f" -> {'?' if self.pending else self.result}"
+        shown = ", ".join(shown_value(argument) for argument in self.arguments)
+        answer = "?" if self.pending else shown_value(self.result)
+        answer = "" if self.result is None else f" -> {answer}"
         return f"{self.name}({shown}){answer}"
+
+
+def shown_value(value: object) -> str:
+    """Return a value as reports show it, strings in quotes: the string "1" is not the number."""
+    return repr(value) if isinstance(value, str) else str(value)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -111,6 +120,7 @@ class History:
         values: the values that words stand for, for signatures with result "value".
         source: the origin, such as "threads", "engine" or "jepsen".
         subject, settings: of recorded runs, the subject's name and its creation settings.
+        threads: the names of the threads by number; empty: numbers are their names.
     """
 
     signatures: tuple[Signature, ...]
@@ -119,6 +129,7 @@ class History:
     source: str = ""
     subject: str = ""
     settings: Mapping[str, int] = field(default_factory=dict)
+    threads: tuple[str, ...] = ()
 
     def __len__(self) -> int:
         return len(self.records)
@@ -149,9 +160,11 @@ class History:
 
     def with_records(self, records: NDArray[np.void]) -> History:
         """Return a history with the same signatures and values, and other records."""
-        return History(
-            self.signatures, frozen(records), self.values, self.source, self.subject, self.settings
-        )
+        return replace(self, records=frozen(records))
+
+    def thread_name(self, number: int) -> str:
+        """Return the name of thread ``number``."""
+        return self.threads[number] if self.threads else str(number)
 
 
 Decoder = Callable[[int, Sequence[int], "Sequence[int] | None", int], Call]
@@ -199,28 +212,42 @@ def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
 # --------------------------------------------------------------------------------
 
 
+Stamp = int | float | Fraction | Decimal
+
+
 class Operation(NamedTuple):
     """One operation as Python values, for :func:`history_of`.
 
-    ``returned`` is None for an operation that did not return; ``crashed`` is True if it never will.
+    Attributes:
+        thread: a number or a name; the operations of one thread follow one another.
+        invoked, returned: stamps of one clock, in any unit: numbers that can be compared, such as
+            integers and floats. ``returned`` is None for an operation that did not return.
+        crashed: True if it never will.
     """
 
-    thread: int
+    thread: int | str
     name: str
     arguments: tuple[object, ...]
     result: object
-    invoked: int
-    returned: int | None
+    invoked: Stamp
+    returned: Stamp | None
     crashed: bool = False
 
 
 def history_of(operations: Iterable[Operation], *, source: str = "python") -> History:
     """Return the history of operations whose arguments and results are values that JSON has.
 
-    Raises UsageError for an interval that ends before it begins, and for more than three arguments.
+    Stamps that are not all integers of 64 bits are replaced by their ranks, which are exact:
+    only the order of stamps has a meaning. Raises UsageError for an interval that ends before it
+    begins, for operations of one thread that overlap, for stamps and threads that are none, and
+    for more than three arguments.
     """
+    operations = list(operations)
     names: dict[str, int] = {}
     table = Values()
+    invoked, returned = stamps(operations)
+    threads, thread_names = numbered_threads(operations)
+    follow_one_another(operations, threads, invoked, returned)
     rows = []
     for index, one in enumerate(operations):
         if len(one.arguments) > MOST_ARGUMENTS:
@@ -229,27 +256,92 @@ def history_of(operations: Iterable[Operation], *, source: str = "python") -> Hi
                 f"{MOST_ARGUMENTS}"
             )
         ended = one.returned is not None
-        if one.returned is not None and one.returned < one.invoked:
-            raise UsageError(
-                f"operation {index}, {one.name}, returned at {one.returned}, before it was invoked "
-                f"at {one.invoked}"
-            )
         words = [table.number(argument) for argument in one.arguments]
         rows.append(
             (
-                one.thread,
+                threads[index],
                 names.setdefault(one.name, len(names)),
                 words + [-1] * (MOST_ARGUMENTS - len(words)),
                 [table.number(one.result) if ended else -1, 0, 0, 0, 0],
-                one.invoked,
-                one.returned if one.returned is not None else NEVER,
+                invoked[index],
+                returned[index],
                 RETURNED if ended else CRASHED if one.crashed else PENDING,
                 0,
             )
         )
     records = np.array(rows, dtype=RECORD) if rows else np.zeros(0, RECORD)
     signatures = tuple(Signature(name, MOST_ARGUMENTS, VALUE) for name in names)
-    return History(signatures, frozen(records), tuple(table.values), source)
+    return History(signatures, frozen(records), tuple(table.values), source, threads=thread_names)
+
+
+def stamps(operations: Sequence[Operation]) -> tuple[list[int], list[int]]:
+    """Return the stamps of invocations and of returns as integers; NEVER: it did not return."""
+    whole = True
+    for index, one in enumerate(operations):
+        for what, stamp in (("invoked", one.invoked), ("returned", one.returned)):
+            if type(stamp) is int:
+                whole = whole and ABSENT <= stamp < NEVER
+            elif what == "invoked" or stamp is not None:
+                whole = False
+                if not isinstance(stamp, Stamp) or stamp != stamp:
+                    raise UsageError(
+                        f"operation {index}, {one.name}, was {what} at {stamp!r}; a stamp is an "
+                        "integer or another number of a clock that all threads share"
+                    )
+        if one.returned is not None and one.returned < one.invoked:
+            raise UsageError(
+                f"operation {index}, {one.name}, returned at {one.returned}, before it was invoked "
+                f"at {one.invoked}"
+            )
+    invoked: list[Any] = [one.invoked for one in operations]
+    returned: list[Any] = [one.returned for one in operations]
+    if not whole:
+        moments = {*invoked, *returned} - {None}
+        rank = {moment: place for place, moment in enumerate(sorted(moments))}
+        invoked = [rank[moment] for moment in invoked]
+        returned = [None if moment is None else rank[moment] for moment in returned]
+    return invoked, [NEVER if moment is None else moment for moment in returned]
+
+
+def numbered_threads(operations: Sequence[Operation]) -> tuple[list[int], tuple[str, ...]]:
+    """Return the number of the thread of each operation, and the names of threads that have one."""
+    if all(type(one.thread) is int and 0 <= one.thread < MOST_THREADS for one in operations):
+        return [int(one.thread) for one in operations], ()
+    numbers: dict[int | str, int] = {}
+    for index, one in enumerate(operations):
+        if type(one.thread) not in (int, str):
+            raise UsageError(
+                f"operation {index}, {one.name}, has the thread {one.thread!r}; a thread is an "
+                "integer or a name"
+            )
+        numbers.setdefault(one.thread, len(numbers))
+    return [numbers[one.thread] for one in operations], tuple(str(name) for name in numbers)
+
+
+def follow_one_another(
+    operations: Sequence[Operation],
+    threads: Sequence[int],
+    invoked: Sequence[int],
+    returned: Sequence[int],
+) -> None:
+    """Raise UsageError when an operation begins inside another one of its thread that returned.
+
+    An operation that did not return, as after a time-out, may go on beside later ones.
+    """
+    latest: dict[int, int] = {}  # the operation of each thread that returned last
+    for index in sorted(range(len(operations)), key=invoked.__getitem__):
+        other = operations[index]
+        before = latest.get(threads[index])
+        if before is not None and returned[before] > invoked[index]:
+            one = operations[before]
+            raise UsageError(
+                f"operation {index}, {other.name}, of thread {other.thread} was invoked at "
+                f"{other.invoked}, before operation {before} of that thread, {one.name}, returned "
+                f"at {one.returned}; a thread is inside one operation at a time: give tasks that "
+                "overlap threads of their own"
+            )
+        if other.returned is not None:
+            latest[threads[index]] = index
 
 
 class Values:

@@ -7,8 +7,9 @@ In the order, each operation takes effect at a moment between its invocation and
 
 from __future__ import annotations
 
-from pulsar_ml.harness.linearize.check import DEFAULT, Options, check
+from pulsar_ml.harness.linearize.check import check
 from pulsar_ml.harness.linearize.checker import ModelChecker
+from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,

@@ -11,16 +11,17 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.linearize.cells._cells import Cells
-from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Checker
+from pulsar_ml.harness.linearize.searches import Searches
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 
 Item = TypeVar("Item")
 Searched = tuple[int, list[int], int, int, int]  # the result of a native search
@@ -35,44 +36,46 @@ MOST_LOOKED_UP = 2_000_000  # the most lookups of answers, which take about a se
 FEW_UNCONSTRAINED = 8  # up to so many removed calls, their number of effects is bounded
 
 
-def minimal(
-    checker: ModelChecker,
-    records: NDArray[np.void],
-    symbols: NDArray[np.int32],
-    indices: NDArray[np.int32],
-    cells: Cells | None = None,
-) -> tuple[int, ...]:
-    """The indices of an illegal subset of the illegal ``indices`` of which no call can be removed.
+def minimal(part: Searches, indices: NDArray[np.int32]) -> tuple[tuple[int, ...], bool]:
+    """Return an illegal subset of the illegal ``indices`` of which no call can be removed.
 
-    ``cells`` answers in place of the model where it can.
+    False with it: a limit was reached, and perhaps more calls could be removed.
     """
-    checker.most_states = len(checker.states) + MORE_STATES
+    with few_states(part, MORE_STATES):
+        shrinking = Shrinking(part)
+        core = shrinking.run(indices.tolist())
+        return core, shrinking.complete
+
+
+@contextmanager
+def few_states(part: Searches, most: int) -> Iterator[None]:
+    """Let the model reach at most ``most`` new states."""
+    checker = part.checker
+    checker.most_states = len(checker.states) + most
     try:
-        return Shrinking(checker, records, symbols, cells).run(indices.tolist())
+        yield
     finally:
         checker.most_states = sys.maxsize
 
 
 class Shrinking:
-    """The state of the removal of calls from one illegal history."""
+    """The state of the removal of calls from one illegal history.
 
-    def __init__(
-        self,
-        checker: ModelChecker,
-        records: NDArray[np.void],
-        symbols: NDArray[np.int32],
-        cells: Cells | None = None,
-    ) -> None:
-        self.checker = checker
-        self.cells = cells
-        self.records = records
-        self.symbols = symbols
+    ``complete`` is False once a limit left open whether a call can be removed.
+    """
+
+    def __init__(self, part: Searches) -> None:
+        self.part = part
+        self.checker = part.checker
+        self.records = part.records
+        self.symbols = part.symbols
+        self.complete = True
         self.all_calls: list[int] = []
         self.unconstrained: set[int] = set()  # symbols of removed calls that may come at any time
         self.answers: dict[tuple[int, int], list[int]] = {}
         self.steps_left = STEPS_OF_ALL
         self.looked_up = 0
-        self.most_answers = checker.answer_count + MORE_ANSWERS
+        self.most_answers = self.checker.answer_count + MORE_ANSWERS
         self.verdicts: dict[tuple[tuple[int, ...], frozenset[int]], bool] = {}
         # Unconstrained symbols that lead to too many states: any number of times, or that often.
         self.too_unconstrained: list[frozenset[int]] = []
@@ -98,17 +101,33 @@ class Shrinking:
         return self.verdicts[key]
 
     def prove_illegal(self, indices: tuple[int, ...], unconstrained: frozenset[int]) -> bool:
-        if self.steps_left <= 0 or self.checker.answer_count > self.most_answers:
-            return False
-        chosen = np.array(indices, dtype=np.int32)
-        if self.cells is not None:
+        answer = self.answer_of(np.array(indices, dtype=np.int32), unconstrained)
+        if answer not in (LEGAL, ILLEGAL):
+            self.complete = False
+        return answer == ILLEGAL
+
+    def answer_of(self, chosen: NDArray[np.int32], unconstrained: frozenset[int]) -> str:
+        """Return the answer for some calls; "" or the name of a limit: unknown."""
+        part = self.part
+        if (
+            self.steps_left <= 0
+            or self.checker.answer_count > self.most_answers
+            or part.effort.late
+        ):
+            return ""
+        if part.cells is not None:
             first = np.unique(self.symbols, return_index=True)
             at_any_time = first[1][np.isin(first[0], list(unconstrained))].astype(np.int32)
-            answer, _, steps, _ = self.cells.search(
+            answer, _, steps, _ = part.cells.search(
                 self.records, chosen=chosen, unconstrained=at_any_time, most_steps=STEPS_OF_ONE
             )
             self.steps_left -= steps
-            return ANSWERS[answer] == "illegal"
+            return ANSWERS[answer]
+        if part.maps is not None and not unconstrained:
+            records = np.ascontiguousarray(self.records[chosen])
+            answer, _, steps, _ = part.maps.search(records, together=True, most_steps=STEPS_OF_ONE)
+            self.steps_left -= steps
+            return ANSWERS[answer]
         try:
             if unconstrained:
                 result = self.search_unconstrained(chosen, unconstrained)
@@ -121,9 +140,9 @@ class Shrinking:
                     most_steps=STEPS_OF_ONE,
                 )
         except StatesFull:
-            return False
+            return ""
         self.steps_left -= result[3]
-        return ANSWERS[result[0]] == "illegal"
+        return ANSWERS[result[0]]
 
     def search_unconstrained(
         self, chosen: NDArray[np.int32], unconstrained: frozenset[int]
@@ -245,6 +264,7 @@ class UnconstrainedCalls:
         self.native = Checker(
             self.learn, self.step, by_thread=checker.native.by_thread, memory=checker.memory
         )
+        self.native.deadline_ns = checker.native.deadline_ns
         self.start = self.closure({checker.start: 0})
 
     def search(self, records: NDArray[np.void]) -> Searched:

@@ -42,8 +42,9 @@ def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: 
         edge = "*" if indices[row] == mark else "|"
         bar = edge + f" {texts[row]} ".center(end - begin - 1, "-") + ("..." if open_end else edge)
         rows[thread] = rows.get(thread, "").ljust(begin) + bar
-    head = max((len(f"thread {thread}") for thread in rows), default=0) + 2
-    return "\n".join(f"thread {thread}".ljust(head) + rows[thread] for thread in sorted(rows))
+    names = {thread: f"thread {history.thread_name(thread)}" for thread in rows}
+    head = max(map(len, names.values()), default=0) + 2
+    return "\n".join(names[thread].ljust(head) + rows[thread] for thread in sorted(rows))
 
 
 def describe_verdict(history: History, verdict: Verdict, model: Any = None) -> str:
@@ -68,6 +69,8 @@ def describe_verdict(history: History, verdict: Verdict, model: Any = None) -> s
     if verdict.weaker:
         shown = ", ".join(f"{name}: {answer}" for name, answer in verdict.weaker.items())
         lines.append(f"  {shown}")
+    if verdict.unexplained:
+        lines.append(f"  not found within the limits of an explanation: {verdict.unexplained}")
     if verdict.core:
         count = len(verdict.core)
         lines.append(
@@ -106,6 +109,8 @@ def advice(history: History, verdict: Verdict, model: Any) -> list[str]:
         lines.append(
             "  more --steps may help; their number cannot be predicted: the problem is NP-hard"
         )
+    if verdict.reason.startswith("out of time"):
+        lines.append("  a larger --timeout may help")
     if "memory" in verdict.reason or "bytes" in verdict.reason:
         lines.append("  more --memory may help")
     if verdict.key is not None:

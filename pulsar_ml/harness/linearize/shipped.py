@@ -5,14 +5,26 @@ Only the classes themselves qualify: a subclass may change the meaning of its ca
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.histories.history import ABSENT, FLAG, NONE, RETURNED, VALUE, WORD, History
+from pulsar_ml.harness.histories.history import (
+    ABSENT,
+    FLAG,
+    NEVER,
+    NONE,
+    PENDING,
+    RETURNED,
+    VALUE,
+    WORD,
+    History,
+)
 from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.cells._maps import Maps
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 from pulsar_ml.harness.models.cells import CasRegister, Register
 from pulsar_ml.harness.models.collections import KeyValueMap
 from pulsar_ml.harness.models.model import Keyed
@@ -83,41 +95,38 @@ def maps_for(model: Any, history: History, memory: int) -> Maps | None:
 
 
 def blocked_call(
-    cells: Cells, records: NDArray[np.void], chosen: NDArray[np.int32] | None, most_steps: int
+    search: Callable[[NDArray[np.void]], tuple[str, list[int]]], records: NDArray[np.void]
 ) -> tuple[int, list[int]]:
-    """The blocked call of illegal records, and the longest legal order up to its return.
+    """Return the blocked call of illegal records, and the longest legal order up to its return.
 
-    The call is -1 when a search reached its limit of steps.
+    ``search`` returns an answer and an order. The call is -1 when a search reached a limit.
     """
     ended = np.flatnonzero(records["ending"] == RETURNED)
-    if chosen is not None:
-        ended = np.intersect1d(ended, chosen)
     order = ended[np.lexsort((ended, records["returned"][ended]))]
     ranks = np.full(len(records), len(records), np.int64)
     ranks[order] = np.arange(len(order))
 
-    def until(place: int) -> tuple[int, list[int]]:
-        answer, way, _, _ = cells.search(
-            records,
-            chosen=chosen,
-            ranks=ranks,
-            complete=place,
-            until=int(records["returned"][order[place]]),
-            most_steps=most_steps,
-        )
-        return answer, way
+    def until(place: int) -> tuple[str, list[int]]:
+        """Search for an order of what had happened just before the return of a call."""
+        chosen = np.flatnonzero(records["invoked"] <= records["returned"][order[place]])
+        begun = records[chosen]
+        open_ = (ranks[chosen] >= place) & (begun["ending"] == RETURNED)
+        begun["ending"][open_] = PENDING
+        begun["returned"][open_] = NEVER
+        answer, way = search(begun)
+        return answer, chosen[way].tolist()
 
     low, high = 0, len(order) - 1  # legal until the return of ``low``; the whole is illegal
     longest: list[int] = []
     while low < high:
         middle = (low + high + 1) // 2
         answer, way = until(middle)
-        if answer > 1:
-            return -1, longest
-        if answer == 0:
+        if answer == LEGAL:
             low, longest = middle, way
-        else:
+        elif answer == ILLEGAL:
             high = middle - 1
+        else:
+            return -1, longest
     if not longest:
         _, longest = until(low)
     return int(order[low]), longest

@@ -27,6 +27,7 @@ class Verdict:
             its return is legal. -1: not determined.
         core: illegal calls of which none can be left out any more; see core.py for the exact
             meaning.
+        unexplained: of an illegal history, the parts of its explanation that a limit left open.
         weaker: of an illegal history, the answers for the weaker criteria "sequentially consistent"
             and "quiescently consistent".
     """
@@ -41,6 +42,7 @@ class Verdict:
     prefix: tuple[int, ...] = ()
     blocked: int = -1
     core: tuple[int, ...] = ()
+    unexplained: str = ""
     weaker: Mapping[str, str] = field(default_factory=dict)
 
     @property

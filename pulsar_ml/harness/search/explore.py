@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, TypedDict, Unpack
+from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +20,15 @@ from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
 from pulsar_ml.harness.search.partition import Part, bounds_hit, proved
-from pulsar_ml.harness.search.sandbox import LEARNING, call, lost_failure
+from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
+from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
 MANY_OF_ONE_CLASS = 1_000
+DISCARDED = "discarded"  # the end of an execution in which an assumption did not hold
 # Ends of an execution that say nothing about the code under test, with the error that each raises.
 NO_VERDICT = {
     "outside the engine's limits": LimitsError,
@@ -99,6 +101,8 @@ class Exploration:
             buffers of stores: of stores).
         classes: hashes of the classes seen, or a uniform sample of them where the engine has no
             room for all.
+        passed_over: why races were passed over: "suppress", or the name of a library's own race.
+        assumption: the place of the assumption that did not hold last, or "".
     """
 
     subject: str
@@ -117,6 +121,8 @@ class Exploration:
     classes: NDArray[np.uint64] = field(
         default_factory=lambda: np.empty(0, np.uint64), repr=False, compare=False
     )
+    assumption: str = ""
+    passed_over: tuple[str, ...] = ("suppress",)
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -133,7 +139,8 @@ class Exploration:
     def verdict(self) -> str:
         """The verdict: "violation", "clean", or "nothing_exercised".
 
-        Nothing was exercised when no two threads accessed one location.
+        Nothing was exercised when no two threads accessed one location, or when an assumption held
+        in no execution.
         """
         if self.failure is not None:
             return "violation"
@@ -158,8 +165,20 @@ class Exploration:
                 "operations"
             )
         if passed := self.statistics["suppressed"]:
-            said.append(f"{passed:,} known races were passed over (suppress)")
+            reasons = "; ".join(self.passed_over)
+            said.append(f"{passed:,} known races were passed over ({reasons})")
+        if discarded := self.statistics["discarded"]:
+            where = f" ({self.assumption})" if self.assumption else ""
+            said.append(
+                f"{discarded:,} of {self.executions:,} executions were discarded: an assumption did "
+                f"not hold{where}"
+            )
         return tuple(said)
+
+    @property
+    def counting(self) -> int:
+        """The executions that were not discarded."""
+        return self.executions - self.statistics["discarded"]
 
     @property
     def residual_risk(self) -> float | None:
@@ -167,7 +186,7 @@ class Exploration:
 
         None for a search: its executions are no sample.
         """
-        return rule_of_three(self.strategy, self.executions)
+        return rule_of_three(self.strategy, self.counting)
 
     @property
     def unseen_mass(self) -> float | None:
@@ -177,7 +196,7 @@ class Exploration:
         """
         if self.strategy not in SAMPLERS:
             return None
-        return min(1.0, self.statistics["once"] / self.executions) if self.executions else 1.0
+        return min(1.0, self.statistics["once"] / self.counting) if self.counting else 1.0
 
 
 def rule_of_three(strategy: str, executions: int) -> float | None:
@@ -231,6 +250,7 @@ def explore(
     is.
     """
     check_options(explore, options)
+    judge = judge or subject.judge
     whole = part or Part()
     engine_options: dict[str, Any] = {
         "mode": mode,
@@ -243,7 +263,7 @@ def explore(
         **options,
     }
 
-    def work() -> Exploration:
+    def work(on_batch: Callable[[int], object]) -> Exploration:
         explorer = Explorer(subject, program, judged=judge is not None, **engine_options)
         return search(
             explorer,
@@ -256,9 +276,18 @@ def explore(
         )
 
     if not isolated:
-        return work()
+        return work(on_batch)
+    found: list[Exploration] = []
+
+    def on_message(message: int | Exploration) -> None:
+        if isinstance(message, int):
+            on_batch(message)
+        else:
+            found.append(message)
+
     try:
-        return call(work, limits=limits)
+        watch(lambda send: send(work(send)), on_message, limits=limits)
+        return found[0]
     except LostError as error:
         known = {**engine_options, "first": first, "part": part or ""}
         return lost_exploration(error, subject, program, known)
@@ -278,12 +307,15 @@ def search(
     done, rechecked, batch = 0, 0, FIRST_BATCH
     seconds = 0.0
     failure = None
+    assumption = ""
     while done < executions:
         started = time.thread_time()
         count, refused = run_judged(explorer, first + done, min(batch, executions - done), judge)
         spent = time.thread_time() - started
         done += count
         seconds += spent
+        if count and explorer.end() == DISCARDED:
+            assumption = describe_pc(cast("int", explorer.failure()["pc"]))
         if explorer.failed() and explorer.end() in NO_VERDICT:
             raise NO_VERDICT[explorer.end()](str(explorer.failure()["message"]))
         if refused or (explorer.failed() and not answers_only):
@@ -329,6 +361,8 @@ def search(
         rest,
         bounds,
         explorer.classes(),
+        assumption,
+        explorer.reasons or ("suppress",),
     )
 
 

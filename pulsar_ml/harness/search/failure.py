@@ -16,15 +16,11 @@ from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, NondeterminismError, UsageError
 from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, STORES, TURNS, Explorer
+from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
-from pulsar_ml.harness.search.race import WORDS, Race, race_of
-from pulsar_ml.harness.search.symbols import (
-    FIRST_INTERPRETED,
-    describe_pc,
-    interpreted_name,
-    of_engine,
-)
+from pulsar_ml.harness.search.race import WORDS, Race, race_of, stack_of
+from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
@@ -39,6 +35,8 @@ KIND = "pulsar_ml failure"
 SHORT = "pml1."
 MOST_BYTES = 16 << 20  # length of a failure as text; the engine's largest programs stay far below
 BLOCKED = "blocked call"  # an end of an execution that takes seconds each time
+# Failures whose last step is an access to the memory in question.
+AT_LOCATIONS = ("data race", "use after free", "out of bounds", "uninitialised read")
 WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]
@@ -163,6 +161,7 @@ class Failure:
                 f"{self.kind}: this execution ends its process; pulsar-ml replay repeats it in "
                 "another"
             )
+        judge = judge or subject.judge
         explorer = replay_explorer(self, subject)
         explorer.again(0)
         again = None
@@ -192,8 +191,11 @@ class Failure:
         )
         return Replayed(exact, self.build_id == str(subject.build_id), again, explorer.trace())
 
-    def summary(self, replayed: Replayed | None = None) -> str:
-        """Describe the failure in a few lines: kind, size, places, and the result of its replay."""
+    def summary(self, replayed: Replayed | None = None, location: str = "") -> str:
+        """Describe the failure in a few lines: kind, size, places, and the result of its replay.
+
+        ``location`` is the name of the memory at which the execution ended, or "".
+        """
         program = Program.from_json(self.program)
         calls = sum(len(calls) for calls in program.threads)
         lines = [
@@ -201,6 +203,7 @@ class Failure:
             f"  {self.subject}, {counted(len(program.threads), 'thread')}, "
             f"{counted(calls, 'operation')}, mode {self.mode}, {counted(len(self.decisions), 'decision')}",
         ]
+        lines += [f"  location: {location}"] * bool(location)
         lines += self.race.lines() if self.race else [f"  at {place}" for place in self.where]
         if replayed is not None:
             lines.append(f"  {replayed.verdict()}")
@@ -213,6 +216,7 @@ class Failure:
         subject: Subject | None = None,
         width: int = WIDTH,
         sources: bool = True,
+        names: Names | None = None,
     ) -> str:
         """Return the trace of a replay with a column for each thread, and the lines it names.
 
@@ -220,18 +224,26 @@ class Failure:
         """
         program = Program.from_json(self.program)
         known = sources and self.mutant is None
-        return lane_table(program, trace, subject=subject, width=width, sources=known)
+        return lane_table(program, trace, subject=subject, width=width, sources=known, names=names)
 
-    def describe(self, subject: Subject, *, judge: Judge | None = None, width: int = WIDTH) -> str:
+    def describe(
+        self,
+        subject: Subject,
+        *,
+        judge: Judge | None = None,
+        width: int = WIDTH,
+        remarks: Sequence[str] = (),
+    ) -> str:
         """Replay the failure and return it as text: a summary, and a column for each thread.
 
-        No column is wider than ``width`` characters. The other arguments are those of
-        :meth:`replay`.
+        No column is wider than ``width`` characters. ``remarks`` follow the summary. The other
+        arguments are those of :meth:`replay`.
         """
         again = self.replay(subject, judge)
-        return (
-            f"{self.summary(again)}\n{self.lane_table(again.trace, subject=subject, width=width)}"
-        )
+        names = Names(again.trace)
+        location = names.known(again.trace[-1]) if self.kind in AT_LOCATIONS and again.exact else ""
+        table = self.lane_table(again.trace, subject=subject, width=width, names=names)
+        return "\n".join([self.summary(again, location), *(f"  {each}" for each in remarks), table])
 
 
 def unpacked(packed: bytes) -> bytes:
@@ -343,12 +355,8 @@ def waiting_places(explorer: Explorer, waiting: Mapping[int, int]) -> str:
 
 
 def places(raw: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the stack of the failing access from the inside out, without the engine's frames."""
-    frames = [int(pc) for pc in raw["frames"]]
-    # The place of a waiting thread of interpreted code is its innermost frame, too.
-    if len(frames) > 1 and frames[0] == frames[1] >= FIRST_INTERPRETED:
-        del frames[0]
-    return tuple(describe_pc(pc) for pc in frames if not of_engine(pc))
+    """Return the stack of the failing access from the inside out: see :func:`stack_of`."""
+    return stack_of(raw["frames"])
 
 
 def sentence(raw: Mapping[str, Any]) -> str:

@@ -55,6 +55,7 @@ class Interleavings:
         cut: executions that reached the limit of steps.
         exercised: True when two threads accessed the same location in some execution.
         idle: number of programs in which no two threads did.
+        discarded: executions in which an assumption did not hold.
         failure: the first failure, shrunk, or None.
         exhausted: the proof of a search that finished for each program; "" when the budget ended
             first.
@@ -76,6 +77,7 @@ class Interleavings:
     exhausted: str = ""
     remarks: tuple[str, ...] = ()
     idle: int = 0
+    discarded: int = 0
 
     @property
     def residual_risk(self) -> float | None:
@@ -83,7 +85,7 @@ class Interleavings:
 
         None for a search: its executions are no sample.
         """
-        return rule_of_three(self.strategy, self.executions)
+        return rule_of_three(self.strategy, self.executions - self.discarded)
 
     def describe(self) -> str:
         """Describe the exploration in one line."""
@@ -239,6 +241,7 @@ def _sum(
         exercised=any(
             result.statistics["shared"] and result.statistics["hooks"] for result in results
         ),
+        discarded=sum(result.statistics["discarded"] for result in results),
         idle=sum(result.verdict == "nothing_exercised" for result in results),
         failure=failure,
         exhausted=exhausted(results),

@@ -9,13 +9,14 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS
+from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.symbols import (
     FIRST_INTERPRETED,
     describe_pc,
-    interpreted_name,
     interpreted_value,
     look_up_pcs,
     of_library,
+    own_pc,
     source_line,
 )
 from pulsar_ml.harness.subjects.program import Program, call_text
@@ -36,15 +37,16 @@ def lane_table(
     subject: Subject | None = None,
     width: int = WIDTH,
     sources: bool = True,
+    names: Names | None = None,
 ) -> str:
     """Return the trace in columns, and below it the source lines that it names, if they are here.
 
     Rows are the steps of an execution of ``program`` in their order, indented to their thread; no
     column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False``
     leaves the source lines out, for a module that was built from changed copies: its file names
-    lead to the unchanged ones.
+    lead to the unchanged ones. ``names`` are those of the trace's locations.
     """
-    names = Names()
+    names = names or Names(trace)
     places = Places(trace)
     rows: list[tuple[int, str]] = []
     for event in trace:
@@ -77,12 +79,12 @@ def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, A
     if event["order"] == NOT_MADE or event is trace[-1]:
         return False
     if int(event["pc"]) >= FIRST_INTERPRETED and event["op"] in ("load", "store"):
-        return not names.shared(trace, event)
+        return not names.shared(event)
     if event["op"] not in LIBRARY_STEPS:
         return False
     if int(event["pc"]) >= FIRST_INTERPRETED:
         return True  # the load or store behind it is the same access
-    if event["op"] in ("read", "write") and not names.shared(trace, event):
+    if event["op"] in ("read", "write") and (not names.shared(event) or names.hands_over(event)):
         return True
     return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]
 
@@ -121,13 +123,13 @@ class Places:
     """File and line of each step; the file's name alone where it is unambiguous."""
 
     def __init__(self, trace: Sequence[dict[str, Any]]) -> None:
-        events = (
+        events = [
             event
             for event in trace
             if int(event["thread"]) >= 0 and event["op"] not in ("call", "return")
-        )
-        pcs = list(dict.fromkeys(int(event["pc"]) for event in events))
-        look_up_pcs(pcs)
+        ]
+        look_up_pcs(int(event["pc"]) for event in events)
+        pcs = list(dict.fromkeys(own_pc(event["frames"]) for event in events))
         self.full = {pc: describe_pc(pc).rpartition(" ")[2] for pc in pcs}
         files = {place.rpartition(":")[0] for place in self.full.values()}
         names = [file.rpartition("/")[2] for file in files]
@@ -138,7 +140,7 @@ class Places:
         self.used: dict[str, int] = {}
 
     def of(self, event: Mapping[str, Any]) -> str:
-        pc = int(event["pc"])
+        pc = own_pc(event["frames"])
         self.used.setdefault(self.short[pc], pc)
         return self.short[pc]
 
@@ -158,30 +160,6 @@ def by_line(item: tuple[str, str]) -> tuple[str, int]:
     return file, int(line)
 
 
-class Names:
-    """Short names for locations: m0, m1, ... in order of first access."""
-
-    def __init__(self) -> None:
-        self.known: dict[int, str] = {}
-        self.threads: dict[int, set[int]] | None = None
-
-    def of(self, address: int) -> str:
-        known = self.known.get(address)
-        if known is None:
-            numbered = sum(name.startswith("m") for name in self.known.values())
-            known = self.known[address] = interpreted_name(address) or f"m{numbered}"
-        return known
-
-    def shared(self, trace: Sequence[dict[str, Any]], event: dict[str, Any]) -> bool:
-        """Return True for a location of two threads; other plain accesses are not shown."""
-        if self.threads is None:
-            self.threads = {}
-            for other in trace:
-                if other["op"] not in ("call", "return"):
-                    self.threads.setdefault(int(other["address"]), set()).add(int(other["thread"]))
-        return len(self.threads.get(int(event["address"]), ())) > 1
-
-
 def describe(
     event: dict[str, Any], names: Names, places: Places, program: Program, subject: Subject | None
 ) -> str:
@@ -197,20 +175,26 @@ def what_it_did(
     """Describe a step without its place."""
     op = event["op"]
     if event["order"] == NOT_MADE:
-        return f"{op} of {names.of(int(event['address']))} races"
+        return f"{op} of {names.of(event)} races"
     order = ORDERS[int(event["order"])]
     if op == "call":
         return f"> {call_text(program, int(event['thread']), int(event['address']), subject)}"
     if op == "return":
         return f"< status {signed(event['value'])}"
+    if op == "choose":
+        return f"chooses {event['value']} of 0 to {int(event['address']) - 1}"
+    if op == "note":
+        return f"note: {event['text']}"
+    if op in ("spawn", "join"):
+        return f"{op} thread {event['value']}"
     if op == "fence":
         return f"fence {order}"
-    what = names.of(int(event["address"]))
+    what = names.of(event)
     if int(event["pc"]) >= FIRST_INTERPRETED and op in ("load", "store"):
         arrow = "->" if op == "load" else "<-"
         text = interpreted_value(int(event["value"]))
         return f"{what} {arrow} {text}" if int(event["value"]) else f"{op} {what}"
-    value = signed(event["value"])
+    value = names.value(signed(event["value"]))
     if op == "load":
         stale = f" ({counted(int(event['stale']), 'store')} old)" if event["stale"] else ""
         return f"{what} -> {value} {order}{stale}"
@@ -220,9 +204,10 @@ def what_it_did(
         return f"{what} <- {value} {order}{behind}{buffered}"
     if op in ("rmw", "cas"):
         if event["failed"]:
-            return f"{what} is {signed(event['before'])}, cas fails"
-        return f"{what}: {signed(event['before'])} -> {value} {op} {order}"
-    return f"{op} {what}"
+            return f"{what} is {names.value(signed(event['before']))}, cas fails"
+        return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}"
+    size = f" ({event['value']} bytes)" if op == "allocate" else ""
+    return f"{op} {what}{size}"
 
 
 def signed(value: Any) -> int:

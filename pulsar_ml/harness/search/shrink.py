@@ -15,7 +15,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.engine import Explorer
+from pulsar_ml.harness.engine import CHOICES, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import BLOCKED, WRONG_ANSWERS, Decision, Failure, of_recorded
 from pulsar_ml.harness.subjects.program import Program
@@ -25,6 +25,7 @@ Item = TypeVar("Item")
 FRESH = 400  # random executions of a smaller program
 SEARCHED = 20_000  # executions of a search with fewer preemptions
 THREAD_CHOICE = 0
+VALUE_CHOICE = CHOICES.index("value")
 LEAK = "leak"
 
 
@@ -147,8 +148,7 @@ def shrink(
     """
     if failure.ended_process or failure.kind == BLOCKED:
         return failure
-    if failure.kind != WRONG_ANSWERS:
-        judge = None
+    judge = (judge or subject.judge) if failure.kind == WRONG_ANSWERS else None
     state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
@@ -158,6 +158,7 @@ def shrink(
         shrink_arguments(state)
         shrink_decisions(state)
         search_fewer(state)
+        shrink_values(state)
         if size(state.best) >= before:
             break
     drop_idle_threads(state)
@@ -168,11 +169,13 @@ def shrink_schedule(
     failure: Failure, subject: Subject, *, budget: int | None = None, judge: Judge | None = None
 ) -> Failure:
     """Shrink the decisions of a failure only, and leave its program as it is."""
+    judge = judge or subject.judge
     state = Shrinker(subject, failure, budget=budget, judge=brief(judge))
     if not state.accept(state.attempt(Program.from_json(failure.program), failure.decisions)):
         return failure
     shrink_decisions(state)
     search_fewer(state)
+    shrink_values(state)
     return explained(state, judge)
 
 
@@ -249,6 +252,27 @@ def shrink_decisions(state: Shrinker) -> None:
         return state.accept(state.attempt(program, decisions))
 
     delta_debug(list(state.best.decisions), keep)
+
+
+def shrink_values(state: Shrinker) -> None:
+    """Lower each value that the code under test let the engine choose."""
+    program = Program.from_json(state.best.program)
+    for index in range(len(state.best.decisions)):
+        lower = True
+        while lower and index < len(state.best.decisions):
+            _, _, kind, value = state.best.decisions[index]
+            smaller = sorted({1, value // 2, value - 1} & set(range(1, value)))
+            lower = kind == VALUE_CHOICE and any(
+                state.accept(state.attempt(program, with_value(state.best.decisions, index, each)))
+                for each in smaller
+            )
+
+
+def with_value(decisions: Sequence[Decision], index: int, value: int) -> list[Decision]:
+    changed = list(decisions)
+    at, thread, kind, _ = changed[index]
+    changed[index] = (at, thread, kind, value)
+    return changed
 
 
 def search_fewer(state: Shrinker) -> None:

@@ -22,14 +22,20 @@ Place = tuple[str, str, int]
 INTERPRETED: list[Interpreted] = []
 KNOWN: dict[tuple[str, int], Place | None] = {}
 LIBRARY_PLACES: dict[tuple[str, int], Place] = {}  # of addresses in inlined code of a library
+# File and function of each call at an address, inlined ones included, the innermost first.
+CALLS: dict[tuple[str, int], tuple[str, ...]] = {}
+OF_SHARED_POINTERS = re.compile(r"/shared_ptr_atomic\.h | std::_Sp_atomic<")
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 OF_LIBRARIES = re.compile(
-    r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$|/cython_utility$"
+    r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$"
+    r"|/pulsar_ml/check\.h$|/cython_utility$"
 )
 OF_HARNESS = re.compile(r"^pml_(call|apply)(_test_\w+)?\b")  # what calls a test function
 THREAD_START = re.compile(
     r"^std::thread::_State_impl<.*std::tuple<(?P<called>.*)> > >::_M_run\(\)$"
 )
+
+REFERENCE = re.compile(r"^std::reference_wrapper<(.*?) *>$")
 
 
 class Interpreted(Protocol):
@@ -138,9 +144,10 @@ def of_engine(pc: int) -> bool:
     found = locate(pc)
     if found is None:
         return False
+    if Path(found[0]).name.startswith("_engine."):
+        return True
     place = innermost(found[0], found[1] - 1)
-    called = place is not None and OF_HARNESS.match(place[0]) is not None
-    return called or Path(found[0]).name.startswith("_engine.")
+    return place is not None and OF_HARNESS.match(place[0]) is not None
 
 
 def library_frame(pc: int) -> bool:
@@ -148,6 +155,11 @@ def library_frame(pc: int) -> bool:
     found = locate(pc)
     place = innermost(found[0], found[1] - 1) if found is not None else None
     return place is not None and OF_LIBRARIES.search(place[1]) is not None
+
+
+def own_pc(frames: Sequence[int]) -> int:
+    """The innermost address of a stack that is in the user's code; of none the innermost one."""
+    return next((pc for pc in frames if not of_engine(pc) and not library_frame(pc)), frames[0])
 
 
 def of_library(pc: int) -> bool:
@@ -196,7 +208,9 @@ def look_up(module: str, offsets: Sequence[int]) -> None:
     for block in re.split(r"^(?=0x[0-9a-f]+$)", answer, flags=re.MULTILINE):
         if lines := block.splitlines():
             at = module, int(lines[0], 16)
-            places = [each for each in places_of(lines[1:]) if not OF_ATOMICS.search(each[1])]
+            every = list(places_of(lines[1:]))
+            CALLS[at] = tuple(f"{file} {function}" for function, file, _ in every)
+            places = [each for each in every if not OF_ATOMICS.search(each[1])]
             own = [each for each in places if not OF_LIBRARIES.search(each[1])]
             KNOWN[at] = next(iter([*own, *places]), None)
             if places and OF_LIBRARIES.search(places[0][1]):
@@ -214,7 +228,7 @@ def places_of(lines: Sequence[str]) -> Iterator[Place]:
 def in_source(function: str) -> str:
     """Return a function's name in its source: Cython's mangling is undone, other names stay."""
     if started := THREAD_START.match(function):
-        called = started["called"]
+        called = REFERENCE.sub(r"\1", started["called"])
         return called if "{lambda" in called else "the function of a thread"
     mangled = re.match(r"__pyx_p?f_", function)
     if mangled is None:
@@ -234,4 +248,32 @@ def without_templates(function: str) -> str:
     return shorter.replace("{}", "<...>")
 
 
-match_places_by(is_place)
+def library_file(pc: int) -> str:
+    """The header of a library whose code makes an access, wherever it was inlined; or ""."""
+    found = locate(pc)
+    if found is None or not of_library(pc):
+        return ""
+    return LIBRARY_PLACES[found[0], found[1] - 1][1]
+
+
+def is_within(pc: int, pattern: re.Pattern[str]) -> bool:
+    """True if a call at an address, inlined ones included, has this file and function."""
+    found = locate(pc)
+    if found is None:
+        return False
+    innermost(found[0], found[1] - 1)  # looks it up
+    return any(pattern.search(call) for call in CALLS.get((found[0], found[1] - 1), ()))
+
+
+def library_race(first: int, second: int) -> str:
+    """The reason to pass over a race between two addresses that is a library's own; or "".
+
+    std::atomic<std::shared_ptr> of libstdc++ keeps its pointer under a lock, which load() and a
+    failed exchange release by a relaxed operation.
+    """
+    if is_within(first, OF_SHARED_POINTERS) and is_within(second, OF_SHARED_POINTERS):
+        return "std::atomic<std::shared_ptr> of libstdc++, google/sanitizers issue 1558"
+    return ""
+
+
+match_places_by(is_place, library_race)

@@ -10,9 +10,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.lanes import NOT_MADE, Names, Places, repetition, what_it_did
-from pulsar_ml.harness.search.symbols import describe_pc, source_line
+from pulsar_ml.harness.search.lanes import NOT_MADE, Places, repetition, what_it_did
+from pulsar_ml.harness.search.symbols import describe_pc, own_pc, source_line
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -78,13 +79,13 @@ def timeline(
     module that was built from changed copies.
     """
     program = Program.from_json(failure.program)
-    names, places = Names(), Places(trace)
+    names, places = Names(trace), Places(trace)
     marks = guilty(failure, trace)
     shown = [
         index
         for index, event in enumerate(trace)
         if int(event["thread"]) >= 0
-        and (event["op"] not in ("read", "write") or names.shared(trace, event) or index in marks)
+        and (event["op"] not in ("read", "write") or names.shared(event) or index in marks)
     ]
     steps = []
     for index in shown:
@@ -97,7 +98,7 @@ def timeline(
                 kind=str(event["op"]),
                 text=what_it_did(event, names, program, subject),
                 place="" if call else places.of(event),
-                source=source_line(int(event["pc"])) if sources and not call else "",
+                source=source_line(own_pc(event["frames"])) if sources and not call else "",
                 mark=marks.get(index, stale),
             )
         )

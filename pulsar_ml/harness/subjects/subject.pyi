@@ -26,6 +26,7 @@ class InvariantViolation(AssertionError):
 
 @disjoint_base
 class Subject:
+    judge: Any
     # Always TypeError: subjects come from native modules.
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     @property

@@ -71,6 +71,7 @@ cdef class Subject:
         settings: names and ranges of its creation settings.
         max_threads: the most threads of an instance; 0 for no limit.
         build_id: names the build of the module.
+        judge: the judge of its answers wherever a call names no other; None for no judge.
     """
 
     def __init__(self):

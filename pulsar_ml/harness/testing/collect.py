@@ -6,7 +6,7 @@ setting ``check_files`` names them, such as ``test_*.cpp``. Each test function i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -85,6 +85,22 @@ def absolute(flag: str, root: Path) -> str:
     return f"-I{root / flag[2:]}" if flag.startswith("-I") else flag
 
 
+def native_item(collector: pytest.Collector, name: str, value: object) -> NativeItem | None:
+    """A test for a function of a checked module that has the marker ``interleave``, or None."""
+    marks = [mark for mark in getattr(value, "pytestmark", ()) if mark.name == "interleave"]
+    if not marks or not isinstance(collector, pytest.Module):
+        return None
+    from pulsar_ml.harness.functions.called import is_native
+    from pulsar_ml.harness.functions.source import TestFunction
+
+    if not is_native(value):
+        return None
+    options = {key: word for key, word in marks[0].kwargs.items() if key != "split"}
+    test = TestFunction(name, 1, needs_gil=True, options=options)
+    item: NativeItem = NativeItem.from_parent(collector, name=name, test=test, function=value)
+    return item
+
+
 class FunctionItem(pytest.Item):
     """One test function."""
 
@@ -92,16 +108,15 @@ class FunctionItem(pytest.Item):
         super().__init__(**more)
         self.test = test
 
-    @property
-    def file(self) -> SourceFile:
+    def subject(self) -> Subject:
         assert isinstance(self.parent, SourceFile)
-        return self.parent
+        return self.parent.subject(self.name)
 
     def runtest(self) -> None:
         from pulsar_ml.harness.functions.check import check_function
         from pulsar_ml.harness.search.interleave import InterleavingFailure
 
-        subject = self.file.subject(self.name)
+        subject = self.subject()
         if (recorded := self.config.stash[REPLAYED]) is not None:
             self.replay(recorded, subject)
         options: dict[str, Any] = dict(self.test.options)
@@ -119,7 +134,7 @@ class FunctionItem(pytest.Item):
         from pulsar_ml.harness.functions.check import replayed_text
         from pulsar_ml.harness.search.interleave import InterleavingFailure
 
-        if failure.subject != self.name:
+        if failure.subject != subject.name:
             pytest.skip(f"the record is of the test {failure.subject!r}")
         again, text = replayed_text(failure, subject, None)
         if again:
@@ -143,3 +158,16 @@ class FunctionItem(pytest.Item):
 
     def reportinfo(self) -> tuple[Path, int, str]:
         return self.path, self.test.line - 1, self.name
+
+
+class NativeItem(FunctionItem):
+    """A function of a checked Cython module, in a test module of Python."""
+
+    def __init__(self, *, function: Callable[[], object], **more: Any) -> None:
+        super().__init__(**more)
+        self.function = function
+
+    def subject(self) -> Subject:
+        from pulsar_ml.harness.functions.called import function_subject
+
+        return function_subject(self.function)

@@ -17,7 +17,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pulsar_ml.harness.testing import python_tests
-from pulsar_ml.harness.testing.collect import SourceFile, add_settings, is_collected
+from pulsar_ml.harness.testing.collect import (
+    SourceFile,
+    add_settings,
+    is_collected,
+    native_item,
+)
 from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
 
 if TYPE_CHECKING:
@@ -46,6 +51,13 @@ def pytest_collect_file(file_path: Path, parent: pytest.Collector) -> SourceFile
         collected: SourceFile = SourceFile.from_parent(parent, path=file_path)
         return collected
     return None
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pycollect_makeitem(
+    collector: pytest.Collector, name: str, obj: object
+) -> pytest.Item | None:
+    return native_item(collector, name, obj) if name.startswith("test") else None
 
 
 OPTIONS: Mapping[str, dict[str, Any]] = {
@@ -160,6 +172,7 @@ class Interleave:
         """
         __tracebackhide__ = True
         from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
+        from pulsar_ml.harness.search.stale import described
 
         replayed = self.item.config.stash[REPLAYED]
         if replayed is not None:
@@ -181,7 +194,7 @@ class Interleave:
             record = keep_record(found.failure, self.item.config)
             self.properties.append((FAILURE, found.failure.short()))
             self.properties.append((RECORD, str(record)))
-            text = found.failure.describe(subject, judge=chosen.get("judge"))
+            text = described(found.failure, subject, judge=chosen.get("judge"))
             test = self.item.nodeid.replace(f"[part{shard.number + 1}of{shard.count}]", "")
             again = f"replay it: pytest --replay {record} {test!r}"
             raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}\n{again}")

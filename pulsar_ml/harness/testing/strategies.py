@@ -69,6 +69,7 @@ class Interleaving:
     def _explore(self, strategy: str, executions: int, judge: Judge | None, **more: Any) -> None:
         __tracebackhide__ = True
         options = {**self.options, **more}
+        judge = judge or self.subject.judge
         explorer = Explorer(
             self.subject, self.program, strategy=strategy, judged=judge is not None, **options
         )

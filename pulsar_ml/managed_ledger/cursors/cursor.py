@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Mapping
 from concurrent.futures import Future
 from contextlib import ExitStack
@@ -16,6 +15,7 @@ from pulsar_ml.managed_ledger.cursors.cursor_metadata import Omitted
 from pulsar_ml.managed_ledger.cursors.cursor_state import CursorState, check_sequence_ids
 from pulsar_ml.managed_ledger.cursors.cursor_store import CursorStore
 from pulsar_ml.managed_ledger.cursors.replay_queue import ReplayQueue
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.ledgers import after
 from pulsar_ml.managed_ledger.range_read import discard
 from pulsar_ml.positions import Position
@@ -41,7 +41,7 @@ class ManagedCursor:
         self.durable = durable
         self.store = CursorStore(ledger.storage, ledger.name, name)
         # Serializes writes of the position, so that an older one never overwrites a newer one.
-        self.position_lock = threading.Lock()
+        self.position_lock = ForkLock(waits=True)
         # The ledger's lock guards all attributes below, except ``stored_position``.
         self.next_store_ns = 0  # by the ledger's clock; the rate limit forbids an earlier write
         self.state = CursorState(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from typing import Protocol
@@ -10,6 +9,7 @@ from typing import Protocol
 from pulsar_ml._core import Entry, ManagedCursorContainer
 from pulsar_ml.managed_ledger.caching_strategy import CachingStrategy
 from pulsar_ml.managed_ledger.entry_cache import EntryCache
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.ledgers import Ledgers
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
@@ -31,7 +31,7 @@ class CursorLedger(Protocol):
     storage: LedgerStorage
     settings: LedgerSettings
     cache: EntryCache
-    lock: threading.Lock
+    lock: ForkLock
     log: Ledgers
     active: CachingStrategy
     durable: ManagedCursorContainer

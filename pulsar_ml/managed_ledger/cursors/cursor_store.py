@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import threading
 from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any
@@ -12,6 +11,7 @@ from pulsar_ml._core import AckState
 from pulsar_ml.errors import StorageError
 from pulsar_ml.managed_ledger.checks import SEPARATOR
 from pulsar_ml.managed_ledger.cursors.cursor_metadata import CursorMetadata, Omitted, decode, encode
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
 
 ACKS_PREFIX = "acks/"
@@ -31,7 +31,7 @@ class CursorStore:
         self.key = ACKS_PREFIX + cursor
         # Their name in the storage, which no managed ledger can have.
         self.cursor_ledgers = SEPARATOR.join((ledger, "acks", cursor))
-        self.saving = threading.Lock()
+        self.saving = ForkLock(waits=True, on_torn=self.begin_ledger)
         self.revision = 0
         self.current: int | None = None  # the cursor ledger that takes the next entry
         self.entries = 0
@@ -75,6 +75,10 @@ class CursorStore:
                 data, omitted = encoded(in_metadata_store=True)
                 self.storage.set_property(self.ledger, self.key, base64.b85encode(data).decode())
             return omitted
+
+    def begin_ledger(self) -> None:
+        """Lets the next save begin a cursor ledger."""
+        self.current = None
 
     def append(self, data: bytes) -> None:
         old = []

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable
 from concurrent.futures import Future
 
 from pulsar_ml._core import Entry
 from pulsar_ml.managed_ledger.checks import check_position
 from pulsar_ml.managed_ledger.cursors.cursor_ledger import CursorLedger
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.range_read import discard
 from pulsar_ml.positions import Position
+
+_counting = ForkLock()  # of all reads: its sections are a few statements
 
 
 class ReplayQueue:
@@ -69,11 +71,10 @@ class ReplayQueue:
             return result
         reads = [self.ledger.read_entry(at) for at in chosen]
         unfinished = len(reads)
-        counting = threading.Lock()
 
         def on_read(_: Future[Entry]) -> None:
             nonlocal unfinished
-            with counting:
+            with _counting:
                 unfinished -= 1
                 is_last = unfinished == 0
             if is_last:

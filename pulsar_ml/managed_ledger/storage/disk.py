@@ -15,14 +15,18 @@ from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
 from pulsar_ml.managed_ledger.checks import check_bytes
+from pulsar_ml.managed_ledger.fork_lock import AfterFork, ForkLock
 from pulsar_ml.managed_ledger.storage.interface import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
 
+BUSY_SECONDS = 60.0  # for another process, perhaps a forked child, to end its transaction
 VERSION = 1  # of the tables; a new file has 0, and so have files written before versions existed
 TABLES = {"ledgers", "entries", "texts"}
 MAGIC = b"SQLite format 3\0"
 OWN = TABLES | {"sqlite_sequence"}
+
+_PARENTS: list[sqlite3.Connection] = []  # of this process's parents; never closed
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS ledgers (id INTEGER PRIMARY KEY AUTOINCREMENT, name TEXT NOT NULL);
@@ -35,7 +39,7 @@ CREATE TABLE IF NOT EXISTS texts (
 """
 
 
-class DiskStorage:
+class DiskStorage(AfterFork):
     """A LedgerStorage in the SQLite file ``path``, created when missing.
 
     A worker thread does all the work and completes the futures. ``durable=False`` does not wait for
@@ -45,12 +49,25 @@ class DiskStorage:
 
     def __init__(self, path: Path | str, *, durable: bool = True) -> None:
         self.path = Path(path)
+        self.durable = durable
+        self.closed = self.forked = False
+        self.working = ForkLock()  # no fork while SQLite holds locks of its own
         self.worker = ThreadPoolExecutor(1, thread_name_prefix="ledger-storage")
         try:
             self.connection = self.call(self.open, durable)
         except BaseException:
             self.worker.shutdown()
             raise
+        self.watch_forks()
+
+    def after_fork(self) -> None:
+        """Gives a forked child a worker and a connection of its own.
+
+        SQLite allows no use of the parent's connection there, so it is not even closed.
+        """
+        if not self.closed:
+            self.worker = ThreadPoolExecutor(1, thread_name_prefix="ledger-storage")
+            self.forked = True  # the new worker opens the file with its first work
 
     def open(self, durable: bool) -> sqlite3.Connection:
         if self.path.exists() and not self.path.is_file():
@@ -60,7 +77,7 @@ class DiskStorage:
             with self.path.open("rb") as file:
                 if file.read(len(MAGIC)) != MAGIC:
                     raise StorageError(f"{self.path}: not an SQLite database; choose another path")
-        connection = sqlite3.connect(self.path)
+        connection = sqlite3.connect(self.path, timeout=BUSY_SECONDS)
         try:
             self.prepare(connection, durable)
             return connection
@@ -91,7 +108,12 @@ class DiskStorage:
     def run(self, work: Callable[..., Result], *arguments: object) -> Result:
         """Runs in the worker thread; turns errors of SQLite into StorageError."""
         try:
-            return work(*arguments)
+            with self.working:
+                if self.forked:
+                    _PARENTS.append(self.connection)
+                    self.connection = self.open(self.durable)
+                    self.forked = False
+                return work(*arguments)
         except (sqlite3.Error, UnicodeDecodeError) as error:  # SQLite repeats damaged text
             text = "".join(each if each.isprintable() else "?" for each in f"{error}"[:200])
             raise StorageError(f"{self.path}: {text}") from error
@@ -180,5 +202,6 @@ class DiskStorage:
 
     def close(self) -> None:
         """Finishes submitted work and closes the file."""
+        self.closed = True
         self.submit(lambda: self.connection.close())
         self.worker.shutdown()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import threading
 from collections import deque
 from concurrent.futures import Future
 from enum import Enum
 
 from pulsar_ml.errors import StorageError
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.storage.interface import (
     LedgerProperties,
     LedgerStorage,
@@ -39,7 +39,7 @@ class FaultyStorage:
 
     def __init__(self, inner: LedgerStorage) -> None:
         self.inner = inner
-        self.lock = threading.Lock()
+        self.lock = ForkLock()
         self.planned: deque[Fault] = deque()
         self.stalled: list[tuple[StoredEntries, StoredEntries]] = []
         self.fail_appends = 0

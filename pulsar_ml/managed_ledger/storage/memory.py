@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import threading
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from pulsar_ml.errors import StorageError
 from pulsar_ml.managed_ledger.checks import check_bytes
+from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.storage.interface import LedgerProperties, StoredEntry
 
 Result = TypeVar("Result")
@@ -38,7 +38,7 @@ class MemoryStorage:
     """A LedgerStorage in dictionaries; ``reads`` and ``entries_read`` count its reads."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = ForkLock()
         self.by_id: dict[int, StoredLedger] = {}
         self.texts: dict[str, dict[str, str]] = {}
         self.last_id = 0

@@ -7,7 +7,7 @@ from stress.mutants.catalogue.mutant import Mutant
 FILE = "structures/pending_reads.pxd"
 
 COMPLETE = """
-pending_unlink(reads, read)
+pending_unlink(reads, handle)
 listeners = read.listeners
 monitor_leave(&reads.monitor)
 pool_give(&reads.reads, handle)
@@ -27,7 +27,7 @@ MUTANTS: tuple[Mutant, ...] = (
         file=FILE,
         old=COMPLETE,
         new="""
-pending_unlink(reads, read)
+pending_unlink(reads, handle)
 listeners = read.listeners
 pool_give(&reads.reads, handle)
 pending_deliver(reads, listeners, token, status, entries, count)
@@ -50,7 +50,7 @@ listeners = read.listeners
 read.generation += 1
 monitor_leave(&reads.monitor)
 monitor_enter(&reads.monitor)
-pending_unlink(reads, read)
+pending_unlink(reads, handle)
 monitor_leave(&reads.monitor)
 pool_give(&reads.reads, handle)
 pending_deliver(reads, listeners, token, status, entries, count)

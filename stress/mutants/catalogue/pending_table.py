@@ -27,16 +27,30 @@ return pending_attach(reads, request, 0, first, last)
         origin="port",
         file=FILE,
         old="""
-if read.joinable and read.ledger_id == ledger_id and read.first <= last and read.last >= first:
-    if not found or read.first < pending_read_at(reads, found).first:
-        found = handle
+if read.ledger_id != ledger_id or read.first > last:
+    return 0
 """,
         new="""
-if read.joinable and read.first <= last and read.last >= first:
-    if not found or read.first < pending_read_at(reads, found).first:
-        found = handle
+if read.first > last:
+    return 0
 """,
         suite="pending_reads",
         breaks="I85",
+    ),
+    Mutant(
+        id="RD5",
+        title="a search ends at a read behind the first one that overlaps",
+        origin="port",
+        file=FILE,
+        old="""
+found = handle
+handle = read.left
+""",
+        new="""
+found = handle
+break
+""",
+        suite="pending_reads",
+        breaks="PR-9",
     ),
 )

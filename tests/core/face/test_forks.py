@@ -25,7 +25,7 @@ from pulsar_ml import (
 from pulsar_ml._core import InMemoryDelayedDeliveryTrackerFactory
 
 CHILDREN = 30
-PATIENCE = 60.0  # seconds until a child counts as stuck
+PATIENCE = 300.0  # seconds until a child counts as stuck
 
 
 def cache_work() -> Callable[[int], object]:

@@ -156,5 +156,5 @@ def test_the_checker_goes_on_after_an_exception(monkeypatch: pytest.MonkeyPatch)
         monkeypatch.setattr(first, "expire", broken)
         monkeypatch.setattr(second, "expire", works)
         for _ in range(3):
-            assert seen.acquire(timeout=60)
-            assert expired.acquire(timeout=60)
+            assert seen.acquire(timeout=300)
+            assert expired.acquire(timeout=300)

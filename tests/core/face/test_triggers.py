@@ -15,7 +15,7 @@ from pulsar_ml._core import (
     InMemoryTopicDelayedDeliveryTrackerView,
 )
 
-PATIENCE = 60.0  # seconds until a thread counts as stuck
+PATIENCE = 300.0  # seconds until a thread counts as stuck
 
 
 @pytest.fixture

@@ -48,7 +48,7 @@ PROGRAM(unlock_unheld, 2, pthread_mutex_t m;)
 }
 PROGRAM(destroy_held, 2, pthread_mutex_t m; Cell held;)
 {
-    if (t == 0) { lock(m); st(s->held, 1, SEQ); st(s->held, 2, SEQ); unlock(m); }
+    if (t == 0) { lock(m); st(s->held, 1, SEQ); unlock(m); }
     else if (ld(s->held, SEQ) == 1) pthread_mutex_destroy(&s->m);
 }
 PROGRAM(destroy_held_fixed, 2, pthread_mutex_t m; Cell held;)
@@ -56,6 +56,27 @@ PROGRAM(destroy_held_fixed, 2, pthread_mutex_t m; Cell held;)
     if (t == 0) { lock(m); st(s->held, 1, SEQ); unlock(m); st(s->held, 2, SEQ); }
     else if (ld(s->held, SEQ) == 2) pthread_mutex_destroy(&s->m);
 }
+/* An unlock is a step: what the section did is seen before it. */
+#define SEEN(name, ours, theirs, unlocks, before, after)                                        \
+    PROGRAM(name, 2, pthread_mutex_t m; pthread_rwlock_t l; Cell seen;)                         \
+    {                                                                                           \
+        if (t == 0) { ours; before; unlocks; after; }                                           \
+        else if (ld(s->seen, SEQ)) {                                                            \
+            if (theirs) BROKEN(v, "the lock is still held"); else unlocks; }                    \
+    }
+#define SEES_MUTEX lock(m), pthread_mutex_trylock(&s->m), unlock(m)
+#define SEES_READERS                                                                            \
+    pthread_rwlock_rdlock(&s->l), pthread_rwlock_trywrlock(&s->l), pthread_rwlock_unlock(&s->l)
+#define SEES_WRITER                                                                             \
+    pthread_rwlock_wrlock(&s->l), pthread_rwlock_tryrdlock(&s->l), pthread_rwlock_unlock(&s->l)
+#define SEEN_AT_ONCE(name, uses) SEEN(name, uses, st(s->seen, 1, SEQ), )
+#define SEEN_BEHIND(name, uses) SEEN(name, uses, , st(s->seen, 1, SEQ))
+SEEN_AT_ONCE(mutex_seen, SEES_MUTEX)
+SEEN_BEHIND(mutex_seen_fixed, SEES_MUTEX)
+SEEN_AT_ONCE(readers_seen, SEES_READERS)
+SEEN_BEHIND(readers_seen_fixed, SEES_READERS)
+SEEN_AT_ONCE(writer_seen, SEES_WRITER)
+SEEN_BEHIND(writer_seen_fixed, SEES_WRITER)
 typedef struct { pthread_mutex_t m; long x; } Guarded;
 #define FREED(name, between)                                                                    \
     PROGRAM(name, 2, Cell x;)                                                                   \

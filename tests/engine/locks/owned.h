@@ -186,23 +186,29 @@ static int c11_adds(void *of)
 C11_THREADS(c11_unjoined, 1)
 C11_THREADS(c11_fixed, 2)
 
-/* A mutex of Python 3.13, as its headers use it
+/* A mutex of Python 3.13, or one that does what the headers of 3.13 do
  * --------------------------------------------------------- */
 
+#if PY_VERSION_HEX >= 0x030D0000
+#define py_lock(m) PyMutex_Lock(m)
+#define py_unlock(m) PyMutex_Unlock(m)
+#else
+typedef _Atomic unsigned char PyMutex;
 void PyMutex_Lock(unsigned char *bits);
 void PyMutex_Unlock(unsigned char *bits);
-static void py_lock(_Atomic unsigned char *bits)
+static void py_lock(PyMutex *bits)
 {
     unsigned char none = 0;
     if (!atomic_compare_exchange_strong(bits, &none, 1)) PyMutex_Lock((unsigned char *)bits);
 }
-static void py_unlock(_Atomic unsigned char *bits)
+static void py_unlock(PyMutex *bits)
 {
     unsigned char held = 1;
     if (!atomic_compare_exchange_strong(bits, &held, 0)) PyMutex_Unlock((unsigned char *)bits);
 }
+#endif
 #define PYTHON_MUTEX(name, last)                                                                \
-    JUDGED_PROGRAM(name, 3, _Atomic unsigned char m; long x; Cell inside;)                      \
+    JUDGED_PROGRAM(name, 3, PyMutex m; long x; Cell inside;)                                    \
     {                                                                                           \
         py_lock(&s->m); st(s->inside, t, RLX); s->x++; if (t != 2 || last) py_unlock(&s->m);    \
     }                                                                                           \

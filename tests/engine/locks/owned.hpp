@@ -72,6 +72,8 @@ CACHING(cache_fixed, giving)
 // Exceptions in flight
 // ---------------------------------------------------------------------------------
 
+// The library allocates an exception where the one before, of another thread, was freed.
+CPP_PROGRAM(thrown_fixed, 2, TOUCHED, try { throw t; } catch (int) {} touched++;)
 CPP_PROGRAM(rethrown_fixed, 3, TOUCHED,
             int caught = 0;
             try {

@@ -19,6 +19,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.partition import Part, divided
 from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
@@ -32,7 +33,6 @@ SOURCES = {
     "owned_cpp": ("c++", "-std=gnu++20"),
 }
 COMPILERS = [name for name in ("gcc", "clang") if shutil.which(name)]
-print(f"compilers found for checked builds: {', '.join(COMPILERS)}")
 EXECUTIONS = 3_000
 FAULTS = ("spurious", "timeout")
 
@@ -44,6 +44,9 @@ WRONG = {
     "lock_twice": ("locks", "lock misuse", "already holds"),
     "unlock_unheld": ("locks", "lock misuse", "does not hold"),
     "destroy_held": ("locks", "lock misuse", "destroyed while a thread holds it"),
+    "mutex_seen": ("locks", "invariant", "still held"),
+    "readers_seen": ("locks", "invariant", "still held"),
+    "writer_seen": ("locks", "invariant", "still held"),
     "freed_held": ("locks", "lock misuse", "destroyed while a thread holds it"),
     "wake_lost": ("locks", "deadlock", "thread 1 waits for condition"),
     "wake_one_of_two": ("locks", "deadlock", "waits for condition"),
@@ -84,9 +87,9 @@ WRONG_WITH = {
 }
 FIXED = {
     "locks": (
-        "locked try timed cycle_of_three destroy_held freed_held wake_lost wake_late wake_nobody wake_two "
-        "writer_writes readers_share upgrade semaphore semaphore_late semaphore_main futex started "
-        "many_started join_deadlock"
+        "locked try timed cycle_of_three destroy_held mutex_seen readers_seen writer_seen freed_held "
+        "wake_lost wake_late wake_nobody wake_two writer_writes readers_share upgrade semaphore "
+        "semaphore_late semaphore_main futex started many_started join_deadlock"
     ),
     "locks_cpp": (
         "std_mutex std_recursive std_ab_ba std_wake_lost std_wake_late std_shared std_thread "
@@ -217,3 +220,31 @@ def test_readers_hold_a_read_write_lock_together(compiler: str) -> None:
     run("locks", "readers_share_fixed", compiler)
     native = built("locks", compiler)
     assert native.outcome_count("readers_share_fixed", 1) > 0
+
+
+@pytest.mark.parametrize("name", ["mutex_seen", "readers_seen", "writer_seen", "destroy_held"])
+@pytest.mark.parametrize("strategy", ["preemptions", "delays"])
+def test_a_search_finds_a_late_unlock_also_in_parts(name: str, strategy: str) -> None:
+    native = built("locks", "gcc")
+    subject = native.SUBJECTS[name]
+    program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
+    options: dict[str, Any] = {"strategy": strategy, "bound": 3, "executions": 1}
+    assert explore(subject, program, **{**options, "executions": 1_000}).failure is not None
+    waiting, found = [Part()], 0
+    while waiting:
+        done = explore(subject, program, part=waiting.pop(), **options)
+        found += done.failure is not None
+        if done.failure is None and done.rest is not None:
+            waiting += divided([done.rest], 3)
+    assert found
+
+
+def test_a_search_without_attempts_tries_no_late_unlock() -> None:
+    native = built("locks", "gcc")
+    program = Program.generate(
+        native.SUBJECTS["locked_fixed"], 0, threads=2, operations=1, noise=False
+    )
+    done = explore(
+        native.SUBJECTS["locked_fixed"], program, strategy="preemptions", executions=1_000
+    )
+    assert done.exhausted

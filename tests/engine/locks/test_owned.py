@@ -42,7 +42,7 @@ RIGHT = {
         "python noted noted_old noted_lock noted_benign noted_ignored"
     ),
     "owned_cpp": (
-        "local_objects local_threads cache rethrown uncaught call_once call_once_throws "
+        "local_objects local_threads cache thrown rethrown uncaught call_once call_once_throws "
         "static_local checked_by_hand promise task async barrier latch jthread timed_shared exit_notified "
         "kept_at_exit kept_unread kept_wrong kept_by_task joined_at_end pointer weak_pointer aligned strings"
     ),

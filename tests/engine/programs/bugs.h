@@ -648,21 +648,3 @@ MANY_THREADS(bench_threads_16, 16)
     }
 MANY_OPERATIONS(bench_operations_100, 100)
 MANY_OPERATIONS(bench_operations_1000, 1000)
-
-/* What belongs to a thread, in use: a switch exchanges it. */
-static _Thread_local long bench_own;
-#define IN_USE(name, first, each, last)                                                         \
-    PROGRAM(name, 2, Cell x[4];)                                                                \
-    {                                                                                           \
-        first;                                                                                  \
-        for (int i = 0; i < 50; i++) {                                                          \
-            st(s->x[i % 4], t, REL);                                                            \
-            (void)ld(s->x[(i + 1) % 4], ACQ);                                                   \
-            each;                                                                               \
-        }                                                                                       \
-        last;                                                                                   \
-    }
-IN_USE(bench_nothing, (void)0, (void)0, (void)0)
-IN_USE(bench_thread_local, (void)0, bench_own++, (void)0)
-IN_USE(bench_errno, errno = t + 1, (void)0, errno = 0)
-IN_USE(bench_floats, fesetround(FE_UPWARD), (void)0, fesetround(FE_TONEAREST))

@@ -58,8 +58,8 @@ CHECKED_TWICE(checked_twice_fixed, REL, ACQ)
 
 /* The queue lock of Mellor-Crummey and Scott. Who unlocks and sees no successor empties the queue
  * without looking whether one has come meanwhile. Nodes are 1 + the thread's number. */
-#define MCS(name, leave)                                                                        \
-    PROGRAM(name, 2, Cell tail; Cell next[2]; Cell locked[2]; long x;)                          \
+#define MCS(name, n, leave)                                                                     \
+    PROGRAM(name, n, Cell tail; Cell next[n]; Cell locked[n]; long x;)                          \
     {                                                                                           \
         long me = t + 1, before;                                                                \
         st(s->locked[t], 1, RLX);                                                               \
@@ -75,8 +75,9 @@ CHECKED_TWICE(checked_twice_fixed, REL, ACQ)
         }                                                                                       \
         st(s->locked[ld(s->next[t], ACQ) - 1], 0, REL);                                         \
     }
-MCS(mcs_lock, st(s->tail, 0, REL); return)
-MCS(mcs_lock_fixed, if (cas(s->tail, &me, 0, ACR)) return)
+MCS(mcs_lock, 2, st(s->tail, 0, REL); return)
+MCS(mcs_lock_fixed, 2, if (cas(s->tail, &me, 0, ACR)) return)
+MCS(mcs_lock_of_three_fixed, 3, if (cas(s->tail, &me, 0, ACR)) return)
 
 /* The queue lock of Craig, Landin and Hagersten with a try: thread 1 gives up when it would have to
  * wait. Its successor waits for its node, so that must say for which one to wait instead. Node 0 is

@@ -1,11 +1,14 @@
 // A thread pool whose destructor runs what is queued, then ends the workers.
+#include <atomic>
 #include <cassert>
 #include <condition_variable>
 #include <deque>
 #include <functional>
 #include <future>
+#include <memory>
 #include <mutex>
 #include <thread>
+#include <utility>
 #include <vector>
 
 class pool {

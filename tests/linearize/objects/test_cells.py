@@ -10,11 +10,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.generated import Cell, simulate
 from pulsar_ml.harness.histories.history import (
     FLAG,
+    NEVER,
     NONE,
+    PENDING,
     WORD,
     History,
     Operation,
@@ -22,7 +25,7 @@ from pulsar_ml.harness.histories.history import (
     history_of,
 )
 from pulsar_ml.harness.histories.published import etcd_register
-from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize import ANSWERS, ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.shipped import blocked_call, cells_for
 from pulsar_ml.harness.models import CasRegister, Register
 from pulsar_ml.harness.models.model import Keyed
@@ -90,8 +93,9 @@ def without_open_calls(history: History) -> bool:
 
 
 def with_every_call_open(history: History) -> bool:
-    ranks = np.arange(len(history), dtype=np.int64)
-    return searched(history, ranks=ranks, complete=0)[0] == 0
+    records = history.records.copy()
+    records["ending"], records["returned"] = PENDING, NEVER
+    return searched(history.with_records(records))[0] == 0
 
 
 def with_any_write_at_any_time(history: History) -> bool:
@@ -188,7 +192,12 @@ def test_the_blocked_call_and_the_longest_order_are_what_they_say() -> None:
     def run(history: History) -> None:
         cells = cells_for(CasRegister(), history)
         assert cells is not None
-        blocked, way = blocked_call(cells, history.records, None, 10_000)
+
+        def search(records: NDArray[np.void]) -> tuple[str, list[int]]:
+            answer, way, _, _ = cells.search(records, most_steps=10_000)
+            return ANSWERS[answer], way
+
+        blocked, way = blocked_call(search, history.records)
         returned, invoked = history.records["returned"], history.records["invoked"]
         ended = history.records["ending"] == 0
         earlier = np.flatnonzero(ended & (returned < returned[blocked]))

@@ -28,7 +28,7 @@ from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
 from tests.spark import hostile_sweep
 from tests.spark.sweep_suites import GATE, SUITES, TOYS
-from tests.spark.test_sweep import DRIVER, TIMEOUT, environment
+from tests.spark.test_sweep import DRIVER, TIMEOUT, environment, patient
 
 SEEDS = 16
 NEAR = (3, 7, 10, 13)  # each in a wave of its own: two chunks of two seeds
@@ -100,7 +100,7 @@ class Sweep:
                 "--wave-seconds",
                 "0.001",
             ),
-            *("--out", "out", *options),
+            *("--out", "out", *patient(options)),
         ]
         self.env = environment(**{TOYS: toys, GATE: str(gate.directory)})
         for name, value in ((TOYS, toys), (GATE, str(gate.directory))):
@@ -221,11 +221,11 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
     gate = Gate(tmp_path / "gate")
     (seed, *_) = gated_seeds()
     gate.close(seed)
-    sweep = Sweep(tmp_path, [*POOL, "--trial-seconds", "3"], gate)
+    sweep = Sweep(tmp_path, [*POOL, "--trial-seconds", "6"], gate)
     assert sweep.start().wait(TIMEOUT) == 1, sweep.log.read_text()
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
     (row,) = read_violations(tmp_path / "out").to_pylist()
-    message = "no execution ended within 3 s: the code under test blocks its process"
+    message = "no execution ended within 6 s: the code under test blocks its process"
     assert (row["seed"], row["invariant"], row["message"]) == (
         seed,
         "hang",
@@ -244,7 +244,7 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
     ]
     env = {**sweep.env, "PYTHONPATH": str(ROOT / "tests" / "spark")}
     done = subprocess.run(
-        [*replay, "--patience", "3"], cwd=ROOT, env=env, capture_output=True, text=True
+        [*replay, "--patience", "6"], cwd=ROOT, env=env, capture_output=True, text=True
     )
     assert done.returncode == 1, done.stdout + done.stderr
     assert f"now: hang (running): {message}" in done.stdout
@@ -269,8 +269,12 @@ def test_executors_in_processes_of_their_own(
         Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps
     )
     assert not (tmp_path / "out" / ".staging").exists()
-    if rows == "executors":
-        hostile_sweep.check(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows])
+
+
+@pytest.mark.xdist_group("spark")
+def test_hostile_seeds_cost_their_own_rows_on_executors(tmp_path: Path) -> None:
+    runner = ["--master", "local-cluster[2,1,1024]", "--rows", "executors"]
+    hostile_sweep.check(tmp_path, runner)
 
 
 def of_cluster(command: str, directory: Path) -> str:

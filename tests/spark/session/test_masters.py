@@ -11,10 +11,14 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from click.testing import CliRunner
 
 from pulsar_ml.campaign.run.runner import RunnerError
+from pulsar_ml.cli import main
 from pulsar_ml.distributed.runner import MasterLife
+from pulsar_ml.distributed.session import SessionError
 from pulsar_ml.distributed.waiting import MasterWait
+from tests.bad_input.test_commands import COMMANDS
 from tests.spark.test_sweep import sweep
 
 
@@ -50,12 +54,47 @@ def test_a_master_that_never_answers_ends_the_sweep(tmp_path: Path, silent: str)
     assert content["status"] == "failed" and "did not answer" in content["problem"]
 
 
+@pytest.mark.parametrize(
+    ("place", "words"),
+    [
+        ("pulsar_ml.cli.distribute.doctor", ["doctor"]),
+        ("pulsar_ml.distributed.scale.bench", ["scale"]),
+        ("pulsar_ml.cli.cache.grid", ["simulate", "tailing", "--grid", "default"]),
+        ("pulsar_ml.sweep.runners", ["sweep", "--suite", "refcount", "--seeds", "1"]),
+    ],
+)
+def test_each_command_waits_for_its_master_as_long_as_it_may(
+    place: str, words: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def session(*_: object, seconds: float, **__: object) -> None:
+        raise SessionError(f"waited {seconds:g} s")
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(f"{place}.spark_session", session)
+    master = ["--master", "local-cluster[1,1,1024]", "--master-seconds", "7.5"]
+    done = CliRunner().invoke(main, [*words, *master])
+    assert done.exit_code == 4, done.output
+    assert done.output.splitlines()[-1] == "Failed: waited 7.5 s"
+
+
+def test_each_command_with_a_master_takes_master_seconds() -> None:
+    taking = {
+        name
+        for name, (_, _, command) in COMMANDS.items()
+        if any("--master" in option.opts for option in command.params)
+    }
+    assert taking >= {"pulsar-ml doctor", "pulsar-ml shrink", "spark.mutants"}
+    for name in taking:
+        options = [word for option in COMMANDS[name][2].params for word in option.opts]
+        assert "--master-seconds" in options, name
+
+
 def test_a_session_that_takes_too_long_loses_its_jvm() -> None:
     notes: list[str] = []
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as process:
         wait = MasterWait("yarn", 0.01, SimpleNamespace(proc=process), notes.append)
         with wait:
-            assert process.wait(60) == -signal.SIGKILL
+            assert process.wait(900) == -signal.SIGKILL
     assert wait.gave_up and "yarn did not answer within 0.01 s" in wait.sentence()
     assert notes == ["waiting for the Spark master yarn for up to 0.01 s"]
 

@@ -153,7 +153,7 @@ def test_the_zip_and_the_linked_package_are_all_that_a_task_imports(tmp_path: Pa
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=900,
     )
     tasks, suites, pyspark = done.stdout.split()
     assert tasks.startswith(str(site)) and suites.startswith(str(archive))

@@ -11,13 +11,20 @@ static inline uint64_t mix64(uint64_t x)
     return (uint64_t)product ^ (uint64_t)(product >> 64);
 }
 
-/* The next number is made ready when one is taken: nobody waits for the multiplication. */
+/* The next two numbers are always ready: nobody waits for a multiplication, not even where a choice
+ * decides whether a number is taken. */
+static inline uint64_t draw_if(uint64_t mask)
+{
+    uint64_t drawn = E.drawn, following = E.following;
+    E.drawn = drawn ^ ((drawn ^ following) & mask);
+    E.counter += GOLDEN & mask;
+    E.following = mix64(E.counter);
+    return drawn;
+}
+
 static inline uint64_t draw(void)
 {
-    uint64_t drawn = E.drawn;
-    E.counter += GOLDEN;
-    E.drawn = mix64(E.counter);
-    return drawn;
+    return draw_if(~UINT64_C(0));
 }
 
 /* 0..n-1. */
@@ -29,6 +36,7 @@ static inline uint32_t draw_below(uint32_t n)
 static void random_start(uint64_t seed, uint64_t execution)
 {
     E.key = mix64(mix64(seed + UINT64_C(0x632BE59BD9B4E019)) + execution * UINT64_C(0xD1342543DE82EF95));
-    E.counter = E.key + GOLDEN;
-    E.drawn = mix64(E.counter);
+    E.drawn = mix64(E.key + GOLDEN);
+    E.counter = E.key + 2 * GOLDEN;
+    E.following = mix64(E.counter);
 }

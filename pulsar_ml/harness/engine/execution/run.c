@@ -102,6 +102,7 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
     t->done = 0;
     t->joined = 0;
     t->points = t->idle_points = 0;
+    t->values = 0;
     t->call = 0;
     t->op_address = 0;
     t->any_pending = 0;

@@ -6,6 +6,11 @@ static void count(EngineStats *stats)
     stats->steps += E.step;
     stats->complete += E.failure.kind == END_COMPLETE;
     stats->cut += E.failure.kind == END_CUT;
+    if (unlikely(E.failure.kind == END_DISCARDED)) {
+        stats->discarded++;
+        E.touched_twice = 0;
+        return;
+    }
     stats->shared += E.touched_twice;
     stats->pruned += path_pruned;
     stats->spun += path_spun;

@@ -9,6 +9,8 @@ SHARED EngineEvent *events;
 SHARED int64_t n_events, events_room;
 SHARED EngineDecision *decisions_made;
 SHARED int64_t n_decisions, decisions_room;
+SHARED uint64_t n_notes;         /* of the trace, see check_calls.c */
+SHARED uint32_t n_names;         /* of locations */
 SHARED uint32_t n_preemptions;   /* of those decisions: away from a thread that could go on */
 
 /* An attempt to make the accesses of a race in the other order, see reversal.c. */
@@ -24,6 +26,40 @@ SHARED struct {
 
 static void second_access(const Thread *t, uintptr_t address, uint64_t pc);
 static Thread *reversal_thread(uint64_t mask);
+
+/* The frames of functions that were entered while a trace is kept: the place of code behind the
+ * entry, and the end of the frame. */
+SHARED struct { uint64_t pc; uintptr_t end; } entered[ENGINE_MOST_THREADS][FRAMES];
+
+static void note_frame(const Thread *t, uint32_t at, uintptr_t frame_pointer, uint64_t pc)
+{
+#if defined(__x86_64__)
+    entered[t->number][at].end = frame_pointer + 16;
+    entered[t->number][at].pc = pc;
+#else
+    (void)t, (void)at, (void)frame_pointer, (void)pc; /* a frame's end does not follow from it */
+#endif
+}
+
+/* The innermost frame that holds an address on a thread's stack. */
+static void find_frame(EngineEvent *event)
+{
+    event->frame_pc = 0;
+    event->frame_at = 0;
+    for (int i = 0; i < E.n; i++) {
+        const Thread *t = &E.threads[i];
+        if (event->address - (uintptr_t)t->stack >= STACK_BYTES || t->depth > FRAMES)
+            continue;
+        for (uint32_t at = t->depth; at > 0; at--) {
+            if (entered[i][at - 1].end <= event->address)
+                continue;
+            event->frame_pc = entered[i][at - 1].pc;
+            event->frame_at = (int64_t)(event->address - entered[i][at - 1].end);
+            break;
+        }
+        return;
+    }
+}
 
 static int copy_frames(const Thread *t, uint64_t pc, uint64_t *frames)
 {
@@ -58,6 +94,7 @@ static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uin
     event->points = t->points;
     event->call = t->number < 0 ? -1 : (int32_t)t->call;
     clock_copy(event->clock, t->clock);
+    find_frame(event);
     event->n_frames = (uint8_t)copy_frames(t, pc, event->frames);
     if (unlikely(reversal.held == HELD))
         second_access(t, address, pc);
@@ -88,7 +125,7 @@ static __attribute__((noinline)) int32_t trace_flush(Thread *t)
     return at;
 }
 
-static void decision_made(const Thread *t, EngineChoice kind, uint32_t value)
+static void add_decision(EngineDecision decision)
 {
     if (n_decisions == decisions_room) {
         int64_t room = decisions_room ? 2 * decisions_room : 256;
@@ -98,8 +135,12 @@ static void decision_made(const Thread *t, EngineChoice kind, uint32_t value)
         decisions_made = more;
         decisions_room = room;
     }
-    decisions_made[n_decisions++] =
-        (EngineDecision){t->points, (uint8_t)t->number, (uint8_t)kind, (uint16_t)value};
+    decisions_made[n_decisions++] = decision;
+}
+
+static void decision_made(const Thread *t, EngineChoice kind, uint32_t value)
+{
+    add_decision((EngineDecision){t->points, (uint8_t)t->number, (uint8_t)kind, (uint16_t)value});
 }
 
 /* The first failure of an execution stays. */

@@ -5,11 +5,27 @@
 
 EXPORT void __tsan_init(void) {}
 
+/* While a trace is kept: notes the end of the function's frame as well. The hook below jumps here,
+ * so that the frame pointer in front of this frame is the function's. */
+static __attribute__((noinline)) void enter_recorded(void *caller)
+{
+    Thread *t = current;
+    uint32_t at = t->depth++ % FRAMES;
+    t->frames[at] = (uintptr_t)caller;
+    if (t->number >= 0)
+        note_frame(t, at, *(uintptr_t *)__builtin_frame_address(0), PC);
+}
+
 EXPORT void __tsan_func_entry(void *caller)
 {
     Thread *t = current;
-    if (t)
-        t->frames[t->depth++ % FRAMES] = (uintptr_t)caller;
+    if (t == NULL)
+        return;
+    if (unlikely(E.recording)) {
+        enter_recorded(caller);
+        return;
+    }
+    t->frames[t->depth++ % FRAMES] = (uintptr_t)caller;
 }
 
 EXPORT void __tsan_func_exit(void)
@@ -215,6 +231,7 @@ static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t addre
     announce(t, address, writes);
     if (t->controlled & NOTES_PLACES)
         note_places(t, address, width, op, pc);
+    expect_variable(t, address);
     return t;
 }
 
@@ -226,15 +243,15 @@ static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t 
     Thread *t = current;
     if (unlikely(t == NULL))
         return NULL;
-    if (unlikely(t->controlled == 0)) {
+    if (unlikely(t->controlled != CONTROLLED)) {
+        if (t->controlled)
+            return special_step(t, (uintptr_t)at, width, op, writes, pc);
         main_access(t, (uintptr_t)at, width, op, pc);
         return NULL;
     }
-    if (unlikely(t->controlled != CONTROLLED))
-        return special_step(t, (uintptr_t)at, width, op, writes, pc);
     E.hooks++;
-    announce_quickly(t, (uintptr_t)at, writes);
-    return t;
+    expect_variable(t, (uintptr_t)at);
+    return announce_quickly(t, (uintptr_t)at, writes);
 }
 
 /* The plain operations of each width. Read-modify-writes are loops of compare-exchange; speed

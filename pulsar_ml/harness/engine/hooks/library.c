@@ -1,10 +1,11 @@
 /* libstdc++ itself is not recompiled, and frees memory that recompiled code allocated: a string
  * that grows in it, for one. Its calls of free() are redirected here, by their entries in its table
- * of addresses. */
+ * of addresses; and those of malloc(), whose memory may have to be kept, see kept_blocks.c. */
 
 #include <elf.h>
 
 static void library_free(void *memory) { free_memory(memory, PC); }
+static void *library_malloc(size_t bytes) { return from_libc(malloc(bytes)); }
 
 #if defined(__x86_64__)
 enum { SLOT = R_X86_64_JUMP_SLOT, WORD = R_X86_64_GLOB_DAT };
@@ -12,12 +13,12 @@ enum { SLOT = R_X86_64_JUMP_SLOT, WORD = R_X86_64_GLOB_DAT };
 enum { SLOT = R_AARCH64_JUMP_SLOT, WORD = R_AARCH64_GLOB_DAT };
 #endif
 
-static void redirect(void **entry)
+static void redirect(void **entry, void *function)
 {
     uintptr_t page = (uintptr_t)entry & ~(uintptr_t)(page_bytes() - 1);
     /* The page may be read-only since the library was loaded, and stays writable. */
     if (mprotect((void *)page, page_bytes(), PROT_READ | PROT_WRITE) == 0)
-        *entry = (void *)library_free;
+        *entry = function;
 }
 
 static void redirect_all(uintptr_t base, const ElfW(Rela) *from, size_t bytes, const ElfW(Sym) *symbols,
@@ -26,8 +27,13 @@ static void redirect_all(uintptr_t base, const ElfW(Rela) *from, size_t bytes, c
     for (size_t i = 0; from && i < bytes / sizeof *from; i++) {
         unsigned kind = ELF64_R_TYPE(from[i].r_info);
         const ElfW(Sym) *symbol = &symbols[ELF64_R_SYM(from[i].r_info)];
-        if ((kind == SLOT || kind == WORD) && strcmp(names + symbol->st_name, "free") == 0)
-            redirect((void **)(base + from[i].r_offset));
+        const char *name = names + symbol->st_name;
+        if (kind != SLOT && kind != WORD)
+            continue;
+        if (strcmp(name, "free") == 0)
+            redirect((void **)(base + from[i].r_offset), (void *)library_free);
+        else if (strcmp(name, "malloc") == 0)
+            redirect((void **)(base + from[i].r_offset), (void *)library_malloc);
     }
 }
 

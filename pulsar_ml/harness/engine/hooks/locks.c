@@ -21,11 +21,11 @@ typedef struct {
     uint64_t readers;
     uint8_t reads[ENGINE_MOST_THREADS];   /* how often each of them holds it */
     uint64_t blocked;
-    uint32_t clock[ENGINE_MOST_THREADS];
-    uint32_t readers_clock[ENGINE_MOST_THREADS];   /* of those that read: they order only writers */
+    CLOCK(clock);
+    CLOCK(readers_clock);   /* of those that read: they order only writers */
     /* The same of what seq_cst fences order, see Thread.x_clock. */
-    uint32_t x_clock[ENGINE_MOST_THREADS];
-    uint32_t readers_x_clock[ENGINE_MOST_THREADS];
+    CLOCK(x_clock);
+    CLOCK(readers_x_clock);
     uint32_t fence_at, readers_fence_at;
 } Object;
 
@@ -71,6 +71,8 @@ static void forget_object(Thread *t, Object *o, uint64_t pc)
 {
     if ((o->kind == OBJECT_MUTEX || o->kind == OBJECT_RWLOCK) && (o->owner >= 0 || o->readers))
         misuse(t, (void *)o->address, "a lock is destroyed while a thread holds it", pc);
+    if (t->controlled)
+        observe_lock(t, (uint32_t)(o - objects));
     if (o->blocked && o->kind != OBJECT_FUTEX && o->kind != OBJECT_THREAD)
         misuse(t, (void *)o->address, "a lock or condition is destroyed while a thread waits for it", pc);
     if (o->blocked == 0)
@@ -233,6 +235,8 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
     int late;
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
+    if (until != FOREVER)
+        observe_lock(t, (uint32_t)(o - objects));
     if (o->owner == t->number && kind == MUTEX_CHECKS)
         return EDEADLK;
     if (o->owner == t->number && kind != MUTEX_RECURSIVE && until == FOREVER)
@@ -252,6 +256,7 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
     Object *o;
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
+    observe_lock(t, (uint32_t)(o - objects));
     if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number)) {
         hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
         return EBUSY;
@@ -263,15 +268,17 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
     return 0;
 }
 
-/* TSO: unlocking empties the buffer, whose stores may be held back until here while others step. */
-static void drain_late(Thread *t, uintptr_t address)
+/* The mutex is free; under TSO this empties the buffer. */
+static void give_back(Thread *t, Object *o, uint64_t pc)
 {
-    if (!t->buffer_count)
-        return;
-    announce(t, address, 1);
     drain(t);
+    o->count = 0;
+    o->owner = -1;
+    released(t, o, o->clock, OP_UNLOCK, pc);
+    release_blocked(o, o->blocked);
 }
 
+/* Unlocking is a step of its own, see unlocking.c. Under TSO stores are held back until here. */
 static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o = find_object(t, mutex, OBJECT_MUTEX);
@@ -281,12 +288,17 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
         misuse(t, mutex, "a thread unlocks a mutex that it does not hold", pc);
     if (o->owner < 0)
         misuse(t, mutex, "a thread unlocks a lock that nobody holds", pc);
-    drain_late(t, (uintptr_t)mutex);
-    if (--o->count)
+    if (o->count > 1) {
+        o->count--;
         return 0;
-    o->owner = -1;
-    released(t, o, o->clock, OP_UNLOCK, pc);
-    release_blocked(o, o->blocked);
+    }
+    if (kind == MUTEX_FOREIGN)
+        announce(t, (uintptr_t)mutex, 1);
+    else
+        announce_unlock(t, (uint32_t)(o - objects), (uintptr_t)mutex);
+    if (o->owner < 0)
+        misuse(t, mutex, "a thread unlocks a lock that nobody holds", pc);
+    give_back(t, o, pc);
     return 0;
 }
 
@@ -296,6 +308,8 @@ static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64
     int late;
     announce(t, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
+    if (tries || until != FOREVER)
+        observe_lock(t, (uint32_t)(o - objects));
     if (o->owner == t->number && !tries && until == FOREVER)
         misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
     while (o->owner >= 0 || (writes && o->readers)) {
@@ -323,7 +337,8 @@ static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
     Object *o = find_object(t, lock, OBJECT_RWLOCK);
     if (o->owner != t->number && !(o->readers & t->bit))
         misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
-    drain_late(t, (uintptr_t)lock);
+    announce_unlock(t, (uint32_t)(o - objects), (uintptr_t)lock);
+    drain(t);
     if (o->owner == t->number) {
         o->owner = -1;
         released(t, o, o->clock, OP_UNLOCK, pc);
@@ -335,15 +350,21 @@ static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
     release_blocked(o, o->blocked);
 }
 
-/* 0, or ETIMEDOUT. */
+/* 0, or ETIMEDOUT. Giving the mutex back and beginning to wait are one step. */
 static int condition_wait(Thread *t, const void *condition, const void *mutex, int64_t until, uint64_t pc)
 {
-    Object *o;
+    Object *o, *held;
     int spurious, late = 0;
     announce(t, (uintptr_t)condition, 1);
     o = find_object(t, condition, OBJECT_CONDITION);
     spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
-    mutex_unlock(t, mutex, MUTEX_PLAIN, pc);
+    held = find_object(t, mutex, OBJECT_MUTEX);
+    if (held->owner != t->number)
+        misuse(t, mutex, "a thread unlocks a mutex that it does not hold", pc);
+    if (held->count > 1)
+        held->count--;
+    else
+        give_back(t, held, pc);
     if (!spurious)
         late = too_late(t, until) || wait_in_time(t, o, until, pc);
     mutex_lock(t, mutex, MUTEX_PLAIN, FOREVER, pc);

@@ -24,13 +24,13 @@ static inline Thread *controlled(void)
 
 EXPORT void *__wrap_malloc(size_t bytes)
 {
-    return current ? heap_allocate(current, bytes, 0, 0, PC) : malloc(bytes);
+    return current ? heap_allocate(current, bytes, 0, 0, PC) : from_libc(malloc(bytes));
 }
 
 EXPORT void *__wrap_calloc(size_t n, size_t bytes)
 {
     if (current == NULL)
-        return calloc(n, bytes);
+        return from_libc(calloc(n, bytes));
     return bytes && n > SIZE_MAX / bytes ? NULL : heap_allocate(current, n * bytes, 0, 1, PC);
 }
 
@@ -39,7 +39,7 @@ static void free_memory(void *memory, uint64_t pc)
     if (memory == NULL)
         return;
     if (!in_arena((uintptr_t)memory))
-        free(memory);
+        free_outside(current, memory, pc);
     else if (current)
         heap_release(current, memory, pc);
 }
@@ -50,11 +50,14 @@ EXPORT void *__wrap_realloc(void *memory, size_t bytes)
 {
     void *moved;
     size_t before;
-    if (current == NULL && !in_arena((uintptr_t)memory))
-        return realloc(memory, bytes);
+    if (current == NULL && !in_arena((uintptr_t)memory)) {
+        if (unlikely(kept_blocks.records))
+            unrecord_block(memory);
+        return from_libc(realloc(memory, bytes));
+    }
     if (memory == NULL)
         return heap_allocate(current, bytes, 0, 0, PC);
-    before = ((Header *)memory - 1)->bytes;
+    before = in_arena((uintptr_t)memory) ? ((Header *)memory - 1)->bytes : malloc_usable_size(memory);
     moved = heap_allocate(current, bytes, 0, 0, PC);
     if (moved) {
         copy_bytes(moved, memory, before < bytes ? before : bytes, PC);
@@ -88,7 +91,8 @@ static void *new_object(size_t bytes, size_t alignment, uint64_t pc)
 {
     if (current)
         return heap_allocate(current, bytes, alignment, 0, pc);
-    return alignment ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment) : malloc(bytes);
+    return from_libc(alignment ? aligned_alloc(alignment, (bytes + alignment - 1) / alignment * alignment)
+                               : malloc(bytes));
 }
 
 /* std::bad_alloc comes from libstdc++. */

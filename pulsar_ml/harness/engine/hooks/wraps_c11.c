@@ -99,7 +99,7 @@ EXPORT int __wrap_thrd_join(thrd_t thread, int *result)
     int error;
     if (current == NULL)
         return thrd_join(thread, result);
-    error = __wrap_pthread_join(thread, &value);
+    error = join_from(thread, &value, PC);
     if (result)
         *result = (int)(intptr_t)value;
     return c11_result(error);

@@ -3,10 +3,13 @@
 
 #include <sys/time.h>
 
+/* A look is a step: the order in which threads look decides whose time is up first. */
 static void tell_time(struct timespec *now)
 {
     int64_t at;
     settle(current);
+    if (current->controlled)
+        announce(current, (uintptr_t)&E.now_ns, 1);
     at = read_clock(current);
     now->tv_sec = at / 1000000000;
     now->tv_nsec = at % 1000000000;

@@ -195,11 +195,30 @@ static void end_variables(Thread *t, const Block *b, size_t rounded, uint64_t pc
         Slot *slot = find_slot(key);
         if (!slot_used(slot))
             continue;
-        for (uint32_t i = E.config.races ? slot->first : NO_VARIABLE; i != NO_VARIABLE; i = E.variables[i].next) {
-            check_plain(t, &E.variables[i], OP_FREE, 1, E.variables[i].width, pc);
-            if (E.variables[i].is_atomic)
-                check_atomic(t, &E.variables[i], OP_FREE, 1, E.variables[i].width, pc);
+        for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next) {
+            Variable *v = &E.variables[i];
+            if (E.config.races) {
+                check_plain(t, v, OP_FREE, 1, v->width, pc);
+                if (v->is_atomic)
+                    check_atomic(t, v, OP_FREE, 1, v->width, pc);
+            }
+            v->width = 0;
         }
+        slot->first = NO_VARIABLE;
+    }
+}
+
+/* Memory of the C library's heap, as that of an exception, goes to whoever allocates next: what
+ * earlier accesses said about its bytes ends here, too. Its owners may agree in code that was not
+ * recompiled, so this is no access that could race. */
+static void forget_variables(uintptr_t address, size_t bytes)
+{
+    for (uintptr_t key = address >> 3; key < (address + bytes) >> 3; key++) {
+        Slot *slot = find_slot(key);
+        if (!slot_used(slot))
+            continue;
+        for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+            E.variables[i].width = 0;
         slot->first = NO_VARIABLE;
     }
 }
@@ -267,6 +286,8 @@ static void reach_from(uintptr_t from, size_t bytes)
     }
 }
 
+static void reach_from_kept(void);
+
 /* Called by libraries of tests at the end of an execution, for each area of their variables. */
 EXPORT void pml_engine_reachable(const void *from, size_t bytes)
 {
@@ -274,6 +295,7 @@ EXPORT void pml_engine_reachable(const void *from, size_t bytes)
     if (heap.n_live == 0)
         return;
     reach_from((uintptr_t)from, bytes);
+    reach_from_kept();
     while (found) {
         found = 0;
         for (uint32_t i = 0; i < heap.n_blocks; i++) {

@@ -10,12 +10,10 @@ static __attribute__((noinline)) void meet_special(Thread *t, const Variable *v,
         meet_siblings(t, v, op, writes, 0, pc);
 }
 
-static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t, uintptr_t address, uint32_t width,
-                                                                       EngineOp op, int writes,
-                                        uint64_t pc)
+INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint32_t width, EngineOp op, int writes,
+                                  uint64_t pc)
 {
-    Variable *v;
-    v = find_variable(t, address, width, op, pc);
+    Variable *v = common ? next_variable(t, address, width, op, pc) : find_variable(t, address, width, op, pc);
     touch(v, t);
     refresh(v, width);
     if (v->special)
@@ -23,13 +21,14 @@ static inline __attribute__((always_inline)) Variable *atomic_variable(Thread *t
     return v;
 }
 
-INLINED void note_load(int common, Thread *t, Variable *v, Message *m, uint32_t stale, int order)
+INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
 {
-    observe(common, t, v, v->n - 1u - stale, m, is_sc(order));
+    uint32_t now = t->clock[t->number];
+    observe(common, t, h, h.n - 1 - stale, m, is_sc(order), now);
     acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
-    last_access(v)[t->number] = t->clock[t->number];
+    ((uint32_t *)h.block)[t->number] = now;
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
     hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
     E.stale += stale;
@@ -55,14 +54,17 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
 INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t width, int order,
                                                               uint64_t pc, uint64_t *low, uint64_t *high)
 {
-    Variable *v = atomic_variable(t, address, width, OP_LOAD, 0, pc);
+    Variable *v = atomic_variable(common, t, address, width, OP_LOAD, 0, pc);
+    History h = history_of(v);
     uint32_t stale = 0;
     int32_t from;
     Message *m;
     if (!only_newest(v, is_sc(order))) {
-        stale = choose_freely(common, t, CHOOSE_READ, v->n - oldest_for(common, t, v, is_sc(order)));
+        uint64_t several;
+        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
+        stale = choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
     }
-    m = message_at(v, v->n - 1u - stale);
+    m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;
     *high = m->high;
     from = m->event;
@@ -79,25 +81,34 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     }
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
-    note_load(common, t, v, m, stale, order);
+    note_load(common, t, v, h, m, stale, order);
 }
 
 static inline __attribute__((always_inline)) void store_now(int common, Thread *t, uintptr_t address, uint32_t width,
                                                              int order, uint64_t pc, uint64_t low,
                              uint64_t high)
 {
-    Variable *v = atomic_variable(t, address, width, OP_STORE, 1, pc);
-    uint32_t place = v->n, back = 0;
+    Variable *v = atomic_variable(common, t, address, width, OP_STORE, 1, pc);
+    History h = history_of(v);
+    uint32_t place = (uint32_t)h.n, back = 0;
     Message *m;
-    if (!only_newest(v, is_sc(order))) {
-        uint32_t oldest = oldest_for(common, t, v, is_sc(order));
-        uint64_t between = (UINT64_C(1) << (v->n - 1u - oldest)) - 1;
-        back = choose_freely(common, t, CHOOSE_INSERT,
-                             1 + (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between));
+    if (only_newest(v, is_sc(order))) {
+        /* It enters behind all others. */
+    } else if (likely(v->chained == 0)) {
+        uint64_t several;
+        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
+        back = choose_freely(common, t, CHOOSE_INSERT, several, (uint32_t)h.n - oldest);
+        place -= back;
+    } else {
+        uint64_t several, between;
+        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several), open;
+        between = (UINT64_C(1) << (h.n - 1u - oldest)) - 1;
+        open = (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between);
+        back = choose_freely(common, t, CHOOSE_INSERT, -(uint64_t)(open > 0), 1 + open);
         for (uint32_t left = back; left; place--)
             left -= !is_chained(v, place - 1);
     }
-    m = place_store(common, t, v, place, order, NULL);
+    m = common && likely(back == 0) ? append_store(t, v, h, order, NULL) : place_store(t, v, place, order, NULL);
     m->low = low;
     m->high = high;
     if (back == 0)
@@ -119,8 +130,8 @@ static void flush_oldest(Thread *t)
         E.buffered &= ~t->bit;
         t->controlled &= (uint8_t)~HOLDS_STORES;
     }
-    v = atomic_variable(t, b->address, b->width, OP_FLUSH, 1, b->pc);
-    m = place_store(0, t, v, v->n, __ATOMIC_RELAXED, NULL);
+    v = atomic_variable(0, t, b->address, b->width, OP_FLUSH, 1, b->pc);
+    m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
     m->low = b->low;
     m->high = b->high;
     m->id = b->store;
@@ -200,13 +211,14 @@ static __attribute__((noinline)) void rare_store(Thread *t, uintptr_t address, u
 static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int sc)
 {
     uint32_t places[ENGINE_MOST_STORES], n = 0, oldest;
+    uint64_t several;
     if (only_newest(v, sc))
         return v->n - 1u;
-    oldest = oldest_for(common, t, v, sc);
+    oldest = oldest_for(common, t, v, history_of(v), sc, &several);
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
-    return places[choose_freely(common, t, CHOOSE_READ, n)];
+    return places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
 }
 
 typedef enum { RMW_EXCHANGE, RMW_ADD, RMW_SUB, RMW_AND, RMW_OR, RMW_XOR, RMW_NAND } Rmw;
@@ -232,10 +244,11 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
-    observe(common, t, v, place, read, is_sc(order));
+    observe(common, t, history_of(v), place, read, is_sc(order), t->clock[t->number]);
     acquire_from(common, t, read, order);
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
-    m = place_store(common, t, v, place + 1, order, read);
+    m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
+                                     : place_store(t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
     if (stale == 0)
@@ -263,9 +276,9 @@ INLINED uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t w
     uint32_t place;
     if (!common && t->buffer_count)
         drain(t);
-    v = atomic_variable(t, address, width, OP_RMW, 1, pc);
+    v = atomic_variable(common, t, address, width, OP_RMW, 1, pc);
     place = rmw_place(common, t, v, is_sc(order));
-    m = message_at(v, place);
+    m = message_in(common, history_of(v), place);
     old = m->low;
     old_high = m->high;
     value = rmw_value(kind, old, operand);
@@ -286,24 +299,26 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     uint32_t place, stale = 0;
     if (!common && t->buffer_count)
         drain(t);
-    v = atomic_variable(t, address, width, OP_CAS, 1, pc);
+    v = atomic_variable(common, t, address, width, OP_CAS, 1, pc);
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
-        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, is_sc(order));
-        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, 0);
+        History h = history_of(v);
+        uint64_t several;
+        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, h, is_sc(order), &several);
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, h, 0, &several);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
-            m = message_at(v, p);
+            m = message_in(common, history_of(v), p);
             if (m->low != *low || m->high != *high ||
                 (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
         }
-        place = places[choose_freely(common, t, CHOOSE_READ, n)];
+        place = places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
         stale = v->n - 1u - place;
     } else {
         place = 0;
     }
-    m = message_at(v, place);
+    m = message_in(common, history_of(v), place);
     if (m->low == *low && m->high == *high &&
         !(weak && E.config.faults & FAULT_WEAK_FAILURE && choose(t, CHOOSE_WEAK_FAILURE, 2))) {
         write_rmw(common, t, v, place, m, order, OP_CAS, pc, desired, desired_high);
@@ -314,7 +329,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     *high = m->high;
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
-    note_load(common, t, v, m, stale, fail_order);
+    note_load(common, t, v, history_of(v), m, stale, fail_order);
     return 0;
 }
 

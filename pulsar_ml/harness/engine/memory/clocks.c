@@ -2,7 +2,7 @@
  * worked on four at a time; entries past the last thread are 0, or NEVER where a clock says "first
  * known". */
 
-typedef uint32_t Four __attribute__((vector_size(16), aligned(4), may_alias));
+typedef uint32_t Four __attribute__((vector_size(16), may_alias));
 typedef uint64_t Two __attribute__((vector_size(16)));
 
 #define EACH_FOUR(i) EACH_FOUR_OF(E.width, i)
@@ -45,6 +45,12 @@ static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
     return (uint32_t)_mm_movemask_epi8(
         _mm_packs_epi16(_mm_packs_epi32(at[0], at[1]), _mm_packs_epi32(at[2], at[3])));
 }
+
+/* Is some entry of a at most the one of b? */
+static inline int four_reaches(Four a, Four b)
+{
+    return _mm_movemask_ps((__m128)(greater_of(a, b) == b)) != 0;
+}
 #else
 static inline Four greater_of(Four a, Four b)
 {
@@ -66,6 +72,12 @@ static inline uint32_t four_reach(const uint32_t *clocks, Four limit)
         bits |= (uint32_t)((any[0] | any[1]) != 0) << 4 * i;
     }
     return bits;
+}
+
+static inline int four_reaches(Four a, Four b)
+{
+    Two any = (Two)(a <= b);
+    return (any[0] | any[1]) != 0;
 }
 #endif
 

@@ -30,24 +30,62 @@ static inline uint32_t *last_store(const Variable *v)
     return last_access(v) + E.width;
 }
 
-static inline uint16_t *order_of(const Variable *v)
+INLINED Layout layout_for(size_t width, size_t stores)
 {
-    return (uint16_t *)(v->block + E.order_at) + v->base;
+    size_t clock = width * sizeof(uint32_t), message = offsetof(Message, words) + 2 * clock;
+    size_t order_at = 2 * clock, messages_at = (order_at + 2 * stores * sizeof(uint16_t) + 15) / 16 * 16;
+    size_t seen_at = messages_at + stores * message;
+    return (Layout){order_at, messages_at, message, seen_at, (seen_at + 2 * stores * clock + 63) / 64 * 64};
 }
 
-static inline uint32_t *seen_in(int entries, const Variable *v, uint32_t place)
+/* Constants in the common case. */
+INLINED Layout layout_of(int common)
 {
-    return (uint32_t *)(v->block + E.seen_at) + (v->base + place) * (uint32_t)entries;
+    return common ? layout_for(4, ENGINE_STORES) : E.layout;
+}
+
+/* What a step reads once of a variable: the compiler cannot know that it stays. */
+typedef struct { char *block; int64_t n, base; } History;
+
+INLINED History history_of(const Variable *v)
+{
+    return (History){v->block, v->n, v->base};
+}
+
+INLINED uint16_t *order_in(int common, History h)
+{
+    return (uint16_t *)(h.block + layout_of(common).order_at) + h.base;
+}
+
+INLINED Message *message_in(int common, History h, int64_t place)
+{
+    return (Message *)(h.block + order_in(common, h)[place]);
+}
+
+/* The place may be before the first one: see oldest_for(). */
+INLINED uint32_t *seen_in(int common, History h, int64_t place)
+{
+    return (uint32_t *)(h.block + layout_of(common).seen_at) + (h.base + place) * ENTRIES(common);
+}
+
+static inline uint16_t *order_of(const Variable *v)
+{
+    return order_in(0, history_of(v));
 }
 
 static inline uint32_t *seen_of(const Variable *v, uint32_t place)
 {
-    return seen_in(E.width, v, place);
+    return seen_in(0, history_of(v), place);
 }
 
 static inline Message *message_at(const Variable *v, uint32_t place)
 {
-    return (Message *)(v->block + order_of(v)[place]);
+    return message_in(0, history_of(v), place);
+}
+
+static inline const Message *newest_of(const Variable *v)
+{
+    return (const Message *)(v->block + v->newest);
 }
 
 static inline int is_chained(const Variable *v, uint32_t place)
@@ -87,9 +125,9 @@ static inline int is_sc(int order) { return order == __ATOMIC_SEQ_CST; }
 
 /* The first access of the execution, or one after bytes changed behind the model's back
  * (constructors, plain writes, code without hooks): what memory holds, known to everybody. */
-static inline __attribute__((always_inline)) void first_message(int entries, Variable *v, uint64_t low, uint64_t high)
+INLINED void first_message(int entries, Variable *v, uint64_t low, uint64_t high)
 {
-    Message *m = (Message *)(v->block + E.messages_at);
+    Message *m = (Message *)(v->block + E.layout.messages_at);
     if (!v->is_atomic) {
         v->is_atomic = 1;
         EACH_FOUR_OF(entries, i) FOUR(last_access(v), i) = FOUR(last_access(v), entries + i) = (Four){0};
@@ -108,8 +146,8 @@ static inline __attribute__((always_inline)) void first_message(int entries, Var
     v->n = 1;
     v->base = 0;
     v->chained = 0;
-    order_of(v)[0] = (uint16_t)E.messages_at;
-    EACH_FOUR_OF(entries, i) FOUR(seen_in(entries, v, 0), i) = (Four){0};
+    v->newest = order_of(v)[0] = (uint16_t)E.layout.messages_at;
+    EACH_FOUR_OF(entries, i) FOUR(seen_of(v, 0), i) = (Four){0};
 }
 
 static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low, uint64_t high)
@@ -129,7 +167,7 @@ static inline __attribute__((always_inline)) void refresh(Variable *v, uint32_t 
         restart_history(v, low, high);
         return;
     }
-    newest = message_at(v, v->n - 1u);
+    newest = newest_of(v);
     if (unlikely(newest->low != low || (width > 8 && newest->high != high)))
         restart_history(v, low, high);
 }
@@ -150,7 +188,7 @@ static int knows(const Thread *t, const Variable *v, uint32_t place, int sc)
 /* A seq_cst access reads no older message than one that a seq_cst access touched. */
 static inline int only_newest(const Variable *v, int sc)
 {
-    return v->n == 1 || (sc && message_at(v, v->n - 1u)->sc_at != NEVER);
+    return v->n == 1 || (sc && newest_of(v)->sc_at != NEVER);
 }
 
 /* Is there a thread that may still read what is before this place? */
@@ -162,42 +200,60 @@ static __attribute__((noinline)) int readable_before(const Variable *v, uint32_t
     return 0;
 }
 
-/* The oldest place that t may read. */
-static inline __attribute__((always_inline)) uint32_t oldest_for(int common, const Thread *t, const Variable *v, int sc)
+/* Do all threads know the message, of which this says since when? Which of them does is as random
+ * as the execution, so nothing branches on it. */
+INLINED int all_know(Four seen)
 {
-    uint32_t n = v->n, oldest = 0, first, reached;
+    const Thread *t = E.threads, *end = t + E.n;
+    int all = 1;
+    do
+        all &= four_reaches(seen, FOUR(t->clock, 0));
+    while (++t < end);
+    return all;
+}
+
+/* The oldest place that t may read. `several`: all ones if that is not the newest one, which is
+ * known first: the thread of the next step depends on how many random numbers this step takes. */
+INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, History h, int sc, uint64_t *several)
+{
+    int64_t oldest = 0, first = h.n - 4;
+    uint32_t reached;
     if (!common && unlikely(E.x_used | (E.width != 4))) {
-        uint32_t place = n - 1;
+        uint32_t place = (uint32_t)h.n - 1;
         while (place > 0 && !knows(t, v, place, sc))
             place--;
+        *several = -(uint64_t)(place + 1 < (uint32_t)h.n);
         return place;
     }
-    /* The same in the common case: the newest four at once, then those before them. */
+    /* The same in the common case: the newest four at once, then those before them. What stands
+     * before the first place does not matter, because the result is no place before it. */
     if (sc) {
-        oldest = n - 1;
-        while (oldest > 0 && message_at(v, oldest)->sc_at == NEVER)
+        oldest = h.n - 1;
+        while (oldest > 0 && message_in(common, h, oldest)->sc_at == NEVER)
             oldest--;
     }
-    first = n > 4 ? n - 4 : 0;
-    reached = four_reach(seen_in(4, v, first), FOUR(t->clock, 0));
-    reached &= n < 4 ? (1u << 4 * n) - 1 : 0xFFFF;
+    *several = -(uint64_t)!four_reaches(FOUR(seen_in(common, h, h.n - 1), 0), FOUR(t->clock, 0));
+    if (sc)
+        *several &= -(uint64_t)(oldest + 1 < h.n);
+    reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
     while (unlikely(reached == 0) && first > oldest) {
-        first = first > 4 ? first - 4 : 0;
-        reached = four_reach(seen_in(4, v, first), FOUR(t->clock, 0));
+        first -= 4;
+        reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
     }
-    first += reached ? (uint32_t)(31 - __builtin_clz(reached)) / 4 : 0;
-    return first > oldest ? first : oldest;
+    first += (reached ? (31 - __builtin_clz(reached)) / 4 : 0) - oldest;
+    return (uint32_t)(oldest + (first & ~(first >> 63)));   /* no branch on the greater one */
 }
 
 static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 {
-    return oldest_for(0, t, v, sc);
+    uint64_t several;
+    return oldest_for(0, t, v, history_of(v), sc, &several);
 }
 
 /* t has seen the message at this place. */
-static inline void observe(int common, const Thread *t, const Variable *v, uint32_t place, Message *m, int sc)
+INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc, uint32_t now)
 {
-    known(ENTRIES(common), seen_in(ENTRIES(common), v, place), t, t->clock[t->number]);
+    known(ENTRIES(common), seen_in(common, h, place), t, now);
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
 }
@@ -205,7 +261,7 @@ static inline void observe(int common, const Thread *t, const Variable *v, uint3
 static void observe_newest(Thread *t, Variable *v)
 {
     if (v->n > 1)
-        observe(0, t, v, v->n - 1u, message_at(v, v->n - 1u), 0);
+        observe(0, t, history_of(v), v->n - 1u, message_at(v, v->n - 1u), 0, t->clock[t->number]);
 }
 
 static int may_read_older(const Thread *t, const Variable *v)
@@ -244,14 +300,14 @@ static inline __attribute__((always_inline)) void acquire_from(int common, Threa
 
 static __attribute__((noinline)) void slide_back(Variable *v)
 {
-    memmove((uint16_t *)(v->block + E.order_at), order_of(v), v->n * sizeof(uint16_t));
-    memmove(v->block + E.seen_at, seen_of(v, 0), v->n * (size_t)E.width * sizeof(uint32_t));
+    memmove((uint16_t *)(v->block + E.layout.order_at), order_of(v), v->n * sizeof(uint16_t));
+    memmove(v->block + E.layout.seen_at, seen_of(v, 0), v->n * (size_t)E.width * sizeof(uint32_t));
     v->base = 0;
 }
 
 /* Some stale reads are lost, nothing becomes possible. `before`: the next message enters behind
  * this place, whose message stays. Returns where the forgotten one stood in the block. */
-static inline uint16_t forget_oldest(Variable *v, uint32_t before)
+static uint16_t forget_oldest(Variable *v, uint32_t before)
 {
     uint16_t *order, slot;
     if (unlikely(v->base == (uint32_t)E.config.stores))
@@ -283,88 +339,124 @@ static __attribute__((noinline)) void make_place(Variable *v, uint32_t place)
     v->chained = (v->chained & ~behind) | (v->chained & behind) << 1;
 }
 
-/* A new message at `place`, which says what the thread had done before. `read`: the message that a
- * read-modify-write continues, or NULL. */
-INLINED Message *place_store(int common, Thread *t, Variable *v, uint32_t place, int order,
-                                                                  const Message *read)
+/* The rest of a new message: what the thread had done before. `read`: the message that a
+ * read-modify-write continues, or NULL; `behind`: the id of the message before it. */
+INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_t place, Message *m, uint32_t behind,
+                          int order, const Message *read)
 {
-    uint32_t now = t->clock[t->number];
-    uint64_t id = step_id(t), behind;
-    uint32_t *released;
-    Message *m;
-    int x = 0;
-    if (!common && E.config.mode != MODE_C11) {
-        uint16_t *only = order_of(v);
-        behind = message_at(v, 0)->id;
-        /* In place: the other fields are read below before they are overwritten. */
-        *only = (uint16_t)(2 * E.messages_at + E.message_bytes - *only);
-        m = (Message *)(v->block + *only);
-        place = 0;
-    } else {
-        uint32_t n = v->n;
-        uint16_t slot;
-        if (n == (uint32_t)E.config.stores) {
-            slot = forget_oldest(v, place - 1);
-            place -= place > 1;
-            n--;
-        } else {
-            slot = (uint16_t)(E.messages_at + n * E.message_bytes);
-        }
-        behind = message_at(v, place - 1)->id;
-        if (unlikely(place < n)) {
-            uint32_t after = message_at(v, place)->id;
-            E.class_hash += mix64(id << 32 | after) - mix64(behind << 32 | after);
-            make_place(v, place);
-        }
-        order_of(v)[place] = slot;
-        v->n = (uint8_t)(n + 1);
-        v->chained = (v->chained & ~(UINT64_C(1) << place)) | (uint64_t)(read != NULL) << place;
-        m = (Message *)(v->block + slot);
-    }
-    E.class_hash += mix64(behind << 32 | id);
-    m->id = (uint32_t)id;
-    m->event = -1;
+    int32_t me = t->number;
+    uint32_t now = t->clock[me], id = step_id(t);
+    uint32_t *released = m->words;
+    uint8_t has_released = 1, has_x = 0;
+    E.class_hash += mix64((uint64_t)behind << 32 | id);
+    first_known(ENTRIES(common), seen_in(common, h, place), t, now);
+    m->id = id;
     m->sc_at = is_sc(order) ? E.sc_time : NEVER;
-    first_known(ENTRIES(common), seen_in(ENTRIES(common), v, place), t, now);
-    released = m->words;
     m->fence_at = 0;
-    m->has_released = 1;
+    m->event = -1;
     if (is_release(order)) {
         entries_copy(ENTRIES(common), released, t->clock);
         if (!common && unlikely(E.x_used)) {
             clock_copy(released + E.width, t->x_clock);
             m->fence_at = t->fence_at;
-            x = 1;
+            has_x = 1;
         }
+        tick(ENTRIES(common), t);
     } else if (t->any_fenced) {
         entries_copy(ENTRIES(common), released, t->fenced);
         if (!common && unlikely(E.x_used)) {
             clock_copy(released + E.width, t->x_fenced);
             m->fence_at = t->fence_fenced;
-            x = 1;
+            has_x = 1;
         }
     } else {
         EACH_FOUR_OF(ENTRIES(common), i) FOUR(released, i) = (Four){0};
-        m->has_released = 0;
+        has_released = 0;
     }
     if (read && read->has_released) {
         /* A release sequence goes on through read-modify-writes. */
         entries_join(ENTRIES(common), released, read->words);
-        m->has_released = 1;
+        has_released = 1;
         if (!common && unlikely(E.x_used) && read->has_x) {
-            if (!x)
+            if (!has_x)
                 clock_zero(released + E.width);
             clock_join(released + E.width, read->words + E.width);
-            x = 1;
+            has_x = 1;
             if (read->fence_at > m->fence_at)
                 m->fence_at = read->fence_at;
         }
     }
-    m->has_x = (uint8_t)x;
+    m->has_released = has_released;
+    m->has_x = has_x;
     v->version++;
-    last_store(v)[t->number] = now;
-    last_access(v)[t->number] = now;
-    if (is_release(order))
-        tick(ENTRIES(common), t);
+    ((uint32_t *)h.block)[me] = now;
+    ((uint32_t *)h.block)[ENTRIES(common) + me] = now;
+}
+
+/* A new message at `place`. */
+static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, uint32_t place, int order,
+                                                      const Message *read)
+{
+    uint32_t behind, id = step_id(t);
+    uint16_t slot;
+    Message *m;
+    if (E.config.mode != MODE_C11) {
+        uint16_t *only = order_of(v);
+        behind = message_at(v, 0)->id;
+        *only = (uint16_t)(2 * E.layout.messages_at + E.layout.message_bytes - *only);
+        v->newest = *only;
+        m = message_at(v, 0);
+        place = 0;
+    } else {
+        if (v->n == (uint32_t)E.config.stores) {
+            slot = forget_oldest(v, place - 1);
+            place -= place > 1;
+        } else {
+            slot = (uint16_t)(E.layout.messages_at + v->n * E.layout.message_bytes);
+        }
+        behind = message_at(v, place - 1)->id;
+        if (place < v->n) {
+            uint32_t after = message_at(v, place)->id;
+            E.class_hash += mix64((uint64_t)id << 32 | after) - mix64((uint64_t)behind << 32 | after);
+            make_place(v, place);
+        } else {
+            v->newest = slot;
+        }
+        order_of(v)[place] = slot;
+        v->n++;
+        v->chained |= (uint64_t)(read != NULL) << place;
+        m = message_at(v, place);
+    }
+    fill_message(0, t, v, history_of(v), place, m, behind, order, read);
+    return m;
+}
+
+/* The same in the common case, behind all other messages. */
+INLINED Message *append_store(Thread *t, Variable *v, History h, int order, const Message *read)
+{
+    uint32_t behind = newest_of(v)->id;
+    uint16_t slot;
+    Message *m;
+    if (h.n == ENGINE_STORES) {
+        if (unlikely(h.base == ENGINE_STORES)) {
+            slide_back(v);
+            h.base = 0;
+        }
+        if (!E.forgot && unlikely(!all_know(FOUR(seen_in(1, h, 1), 0))))
+            E.forgot = (uint8_t)readable_before(v, 1);
+        slot = order_in(1, h)[0];
+        v->base = (uint8_t)++h.base;
+        v->chained >>= 1;
+        h.n--;
+    } else {
+        slot = (uint16_t)(layout_of(1).messages_at + (size_t)h.n * layout_of(1).message_bytes);
+        v->n = (uint8_t)(h.n + 1);
+    }
+    v->newest = slot;
+    order_in(1, h)[h.n] = slot;
+    if (read)
+        v->chained |= UINT64_C(1) << h.n;
+    m = (Message *)(h.block + slot);
+    fill_message(1, t, v, h, (uint32_t)h.n, m, behind, order, read);
     return m;
 }

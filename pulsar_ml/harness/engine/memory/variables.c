@@ -43,7 +43,7 @@ static __attribute__((noinline)) Variable *new_variable(Thread *t, Slot *slot, u
     }
     Variable *v = &E.variables[E.n_variables];
     v->address = address;
-    v->block = E.blocks + (size_t)E.n_variables * E.block_bytes;
+    v->block = E.blocks + (size_t)E.n_variables * E.layout.block_bytes;
     v->mask = byte_mask(address, width);
     v->width = (uint8_t)width;
     v->is_atomic = 0;
@@ -91,6 +91,24 @@ static inline __attribute__((always_inline)) Variable *find_variable(Thread *t, 
         if (likely(v->address == address && v->width == width))
             return v;
     }
+    return search_variable(t, address, width, op, pc);
+}
+
+/* Looks for the variable of the step that t announces, before the switch: behind it, everything
+ * else waits for the variable. No access has the width of a variable that was freed meanwhile. */
+static inline void expect_variable(Thread *t, uintptr_t address)
+{
+    uintptr_t key = address >> 3;
+    const Slot *slot = &E.slots[(uint32_t)(key ^ (key >> 16)) & (SLOTS - 1)];
+    t->variable = &E.variables[likely(slot->tag == slot_tag(key)) ? slot->first : NO_VARIABLE];
+}
+
+/* The variable of the step that was announced. */
+INLINED Variable *next_variable(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
+{
+    Variable *v = t->variable;
+    if (likely(v->address == address && v->width == width))
+        return v;
     return search_variable(t, address, width, op, pc);
 }
 

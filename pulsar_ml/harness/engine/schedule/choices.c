@@ -3,7 +3,8 @@
 
 /* Exhaustive search: the path through the tree of choices, deepest last. The choices above the
  * floor stay as they are: the rest of the tree belongs to others. Of a path that was given the
- * options are not known until its first execution comes by: 0. */
+ * options are not known until its first execution comes by: 0. ONE_OPTION: see unlocking.c. */
+enum { ONE_OPTION = 1 };
 typedef struct { uint16_t options, taken; } Node;
 SHARED Node *path;
 SHARED uint32_t path_length, path_room, path_at, path_floor, bound_used;
@@ -41,26 +42,49 @@ static int path_load(const uint16_t *taken, uint32_t length, uint32_t floor)
     return 1;
 }
 
+static __attribute__((noinline, noreturn)) void fail_choices(void)
+{
+    fail_with(FAIL_UNCONTROLLED, current, "the same choices led to different ones: something outside the "
+                                          "engine's control decides what the code does");
+    abandon();
+}
+
+/* The first option of a choice at the end of the path. */
+static uint32_t path_append(uint16_t options)
+{
+    if (path_length == path_room && !path_reserve(path_room ? 2 * path_room : 4096)) {
+        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+        abandon();
+    }
+    path[path_length++] = (Node){options, 0};
+    path_at++;
+    return 0;
+}
+
 static uint32_t search_choose(uint32_t options)
 {
     if (path_at < path_length) {
         if (path[path_at].options == 0 && path[path_at].taken < options)
             path[path_at].options = (uint16_t)options;
         /* A program that behaves differently on the same path is not under control. */
-        if (path[path_at].options != options) {
-            fail_with(FAIL_UNCONTROLLED, current, "the same choices led to different ones: something outside the "
-                                                  "engine's control decides what the code does");
-            abandon();
-        }
+        if (path[path_at].options != options)
+            fail_choices();
         return path[path_at++].taken;
     }
-    if (path_length == path_room && !path_reserve(path_room ? 2 * path_room : 4096)) {
-        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
-        abandon();
-    }
-    path[path_length++] = (Node){(uint16_t)options, 0};
-    path_at++;
-    return 0;
+    return path_append((uint16_t)options);
+}
+
+/* A choice that gets its second option when a later step asks for it. Of a path that was loaded
+ * nobody knows which of them did, so there all have it. */
+static uint32_t search_choose_late(void)
+{
+    if (path_at == path_length)
+        return path_append(ONE_OPTION);
+    if (path[path_at].options == 0)
+        path[path_at].options = 2;
+    if (path[path_at].options > 2 || path[path_at].taken >= path[path_at].options)
+        fail_choices();
+    return path[path_at++].taken;
 }
 
 /* The loops of this operation made as many turns as a search follows: from here on the thread takes
@@ -117,9 +141,10 @@ static int tape_load(const EngineDecision *decisions, int32_t n)
     return 1;
 }
 
-static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
+/* The value that the tape has for a thread's choice number `at`, or 0, the default. */
+static uint32_t replay_value(int32_t thread, uint32_t at, EngineChoice kind, uint32_t options)
 {
-    uint64_t key = tape_key((uint8_t)t->number, t->points, (uint8_t)kind);
+    uint64_t key = tape_key((uint8_t)thread, at, (uint8_t)kind);
     int32_t low = 0, high = tape.n;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
@@ -129,10 +154,15 @@ static uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t optio
         else
             high = middle;
     }
-    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){t->points, (uint8_t)t->number,
+    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){at, (uint8_t)thread,
                                                                               (uint8_t)kind, 0}) != 0)
         return 0;
     return tape.decisions[low].value < options ? tape.decisions[low].value : 0;
+}
+
+static inline uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
+{
+    return replay_value(t->number, t->points, kind, options);
 }
 
 /* Out of 256: how often a random strategy departs from the default. A stale store is read half of
@@ -162,16 +192,16 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
     return chosen;
 }
 
-/* The same choice with any number of options. Samplers come to it at nearly every step, and no
- * processor predicts its outcome or the number of options: so nothing here branches on them, and
- * one option leaves the generator as it was. */
-INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint32_t options)
+/* The same choice with any number of options; `several` is all ones for more than one, and may be
+ * known before their number. Samplers come to it at nearly every step, and no processor predicts its
+ * outcome or the number of options: so nothing here branches on them, and one option leaves the
+ * generator as it was. */
+INLINED uint32_t choose_freely(int common, Thread *t, EngineChoice kind, uint64_t several, uint32_t options)
 {
-    uint64_t several = -(uint64_t)(options > 1), drawn = E.drawn, departs;
+    uint64_t drawn, departs;
     if (!common && unlikely(!E.sampling))
-        return options > 1 ? choose(t, kind, options) : 0;
-    E.counter += GOLDEN & several;
-    E.drawn = mix64(E.counter);
-    departs = -(uint64_t)((drawn & 255) < DEPARTURES[kind]);
-    return (uint32_t)((1 + (((drawn >> 32) * (options - 1)) >> 32)) & departs & several);
+        return several ? choose(t, kind, options) : 0;
+    drawn = draw_if(several);
+    departs = -(uint64_t)((drawn & 255) < DEPARTURES[kind]) & several;
+    return (uint32_t)((1 + (((drawn >> 32) * (options - 1)) >> 32)) & departs);
 }

@@ -7,8 +7,9 @@
 /* Inline, so that there is no call and no return: the processor predicts returns by calls, and they
  * would be another stack's. The compiler saves what it needs of the registers that change. It sees
  * no call and would think that variables of this file keep their values: hence SHARED. A fiber may
- * switch to itself. */
-static inline __attribute__((always_inline)) void fiber_switch(Fiber *from, Fiber *to)
+ * switch to itself. Returns `from`, but by way of the register of whoever switches back: what is
+ * read through it waits for no load from the stack. */
+static inline __attribute__((always_inline)) Fiber *fiber_switch(Fiber *from, Fiber *to)
 {
     __asm__ volatile(
         "leaq -128(%%rsp), %%rsp\n\t"          /* the red zone */
@@ -26,6 +27,7 @@ static inline __attribute__((always_inline)) void fiber_switch(Fiber *from, Fibe
         : "rax", "rbx", "rcx", "rdx", "r8", "r9", "r10", "r11", "r12", "r13", "r14", "r15", "memory", "cc",
           "xmm0", "xmm1", "xmm2", "xmm3", "xmm4", "xmm5", "xmm6", "xmm7", "xmm8", "xmm9", "xmm10", "xmm11",
           "xmm12", "xmm13", "xmm14", "xmm15");
+    return to;
 }
 
 static Fiber fiber_prepare(char *top, void (*entry)(void))
@@ -50,10 +52,10 @@ __asm__(
     "  ldp x25, x26, [sp, #48]\n  ldp x27, x28, [sp, #64]\n  ldp x29, x30, [sp, #80]\n"
     "  ldp d8, d9, [sp, #96]\n  ldp d10, d11, [sp, #112]\n"
     "  ldp d12, d13, [sp, #128]\n  ldp d14, d15, [sp, #144]\n"
-    "  add sp, sp, #160\n"
+    "  add sp, sp, #160\n  mov x0, x1\n"
     "  br x30\n"
     ".size pml_fiber_switch,.-pml_fiber_switch\n");
-void pml_fiber_switch(Fiber *from, Fiber *to) __attribute__((visibility("hidden")));
+Fiber *pml_fiber_switch(Fiber *from, Fiber *to) __attribute__((visibility("hidden")));
 #define fiber_switch pml_fiber_switch
 
 static Fiber fiber_prepare(char *top, void (*entry)(void))
@@ -160,20 +162,30 @@ static __attribute__((noinline)) void exchange_library_state(Thread *from, Threa
     set_library_state(&to->library);
 }
 
-/* Mostly no word is set, and none is exchanged. `to` may be `from`. */
-static inline __attribute__((always_inline)) void switch_to(Thread *from, Thread *to)
+_Static_assert(offsetof(Thread, fiber) == 0, "a thread is found by its fiber");
+
+/* Mostly no word is set, and none is exchanged. `to` may be `from`. Returns `from`. */
+INLINED Thread *switch_to(Thread *from, Thread *to)
 {
     E.switches += from != to;
     current = to;
     if (unlikely((library.exceptions[0] | library.exceptions[1] | (uint32_t)*library.error | library.busy) != 0))
         exchange_library_state(from, to);
-    fiber_switch(&from->fiber, &to->fiber);
+    return (Thread *)fiber_switch(&from->fiber, &to->fiber);
 }
+
+/* Of CPython, if this process has it. */
+extern int PyGILState_Check(void) __attribute__((weak));
+extern void *PyEval_SaveThread(void) __attribute__((weak));
 
 /* Ends the execution from within a fiber; its fibers are not resumed but prepared anew. */
 static void __attribute__((noreturn, noinline)) abandon(void)
 {
     Fiber unused;
+    /* The engine runs without the GIL, so that a fiber which holds it took it and will not give it
+     * back. */
+    if (PyGILState_Check && PyGILState_Check())
+        PyEval_SaveThread();
     E.broken = 1;
     E.ended = 1;
     current = NULL;

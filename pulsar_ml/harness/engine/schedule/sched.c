@@ -102,12 +102,9 @@ static inline Thread *walk_to(uint64_t mask)
 
 /* In a plain walk, with the same draws as in pick(). No processor predicts whether to switch, so
  * the running thread switches to itself. */
-static inline __attribute__((always_inline)) void walk(Thread *t)
+INLINED Thread *walk(Thread *t)
 {
-    if (likely(!E.yielded))
-        switch_to(t, random_thread(E.ready));
-    else
-        switch_to(t, pick(t));
+    return switch_to(t, likely(!E.yielded) ? random_thread(E.ready) : pick(t));
 }
 
 /* Where it is not a plain walk past its start. */
@@ -137,18 +134,19 @@ static inline void begin_call(Thread *t)
     t->calls[t->call].exchanged_last = 0;
 }
 
-/* The thread's next step is at `address`; returns when it may be taken. */
-static inline __attribute__((always_inline)) void announce_quickly(Thread *t, uintptr_t address, int writes)
+/* The thread's next step is at `address`; returns the thread when it may be taken. */
+INLINED Thread *announce_quickly(Thread *t, uintptr_t address, int writes)
 {
     t->points++;
     if (unlikely(!E.walks))
         go_in_turn(t, address, writes);
     else if (E.ready != t->bit)
-        walk(t);
+        t = walk(t);
     if (unlikely(++E.step == E.step_check))
         step_limit(t);
     if (unlikely(t->fresh))
         begin_call(t);
+    return t;
 }
 
 /* Where it is rarer: not inlined. */

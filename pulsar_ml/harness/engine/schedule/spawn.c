@@ -1,7 +1,7 @@
 /* Threads that the code under test starts: fibers of the same execution, numbered behind the
  * program's own in the order of their start. The number that is a thread's pthread_t never is 0. */
 
-static void layout(int32_t threads);
+static void set_width(int32_t threads);
 static void start_thread(Thread *t);
 static void thread_end(Thread *t);
 
@@ -167,13 +167,15 @@ static int join_of_main(Thread *t, pthread_t handle, void **value, uint64_t pc)
     return 0;
 }
 
-EXPORT int __wrap_pthread_join(pthread_t thread, void **value)
+static int join_from(pthread_t thread, void **value, uint64_t pc)
 {
     Thread *t = controlled();
     if (t)
-        return join_thread(t, thread, value, PC);
-    return current ? join_of_main(current, thread, value, PC) : pthread_join(thread, value);
+        return join_thread(t, thread, value, pc);
+    return current ? join_of_main(current, thread, value, pc) : pthread_join(thread, value);
 }
+
+EXPORT int __wrap_pthread_join(pthread_t thread, void **value) { return join_from(thread, value, PC); }
 
 EXPORT int __wrap_pthread_detach(pthread_t thread)
 {
@@ -219,7 +221,7 @@ EXPORT void __wrap__ZNSt6thread15_M_start_threadESt10unique_ptrINS_6_StateESt14d
 
 EXPORT void __wrap__ZNSt6thread4joinEv(pthread_t *thread)
 {
-    __wrap_pthread_join(*thread, NULL);
+    join_from(*thread, NULL, PC);
     *thread = 0;
 }
 

@@ -10,6 +10,7 @@ RECORD: np.dtype[np.void]
 @disjoint_base
 class Cells:
     operations: int
+    deadline_ns: int
 
     def __new__(
         cls,
@@ -26,9 +27,6 @@ class Cells:
         *,
         chosen: NDArray[np.int32] | None = None,
         unconstrained: NDArray[np.int32] | None = None,
-        ranks: NDArray[np.int64] | None = None,
-        complete: int = ...,
-        until: int = ...,
         most_steps: int = ...,
         memory: int = ...,
     ) -> tuple[int, list[int], int, int]: ...

@@ -126,10 +126,12 @@ cdef class Cells:
     cdef int64_t* classes
     cdef int64_t initial
     cdef readonly int32_t operations
+    cdef public int64_t deadline_ns
 
     def __cinit__(self, kinds, failed, classes, int64_t initial, *, bint keyed=False):
         cdef int i
         memset(&self.cell, 0, sizeof(Cell))
+        self.deadline_ns = INT64_MAX
         self.operations = <int32_t>len(kinds)
         if self.operations > MOST_OPERATIONS:
             raise ValueError(f"a cell has at most {MOST_OPERATIONS} operations, not {len(kinds)}")
@@ -153,14 +155,13 @@ cdef class Cells:
         cell_free(&self.cell)
         free(self.classes)
 
-    def search(self, records, *, chosen=None, unconstrained=None, ranks=None, int64_t complete=INT64_MAX,
-               int64_t until=INT64_MAX, int64_t most_steps=INT64_MAX, int64_t memory=1 << 30):
+    def search(self, records, *, chosen=None, unconstrained=None, int64_t most_steps=INT64_MAX,
+               int64_t memory=1 << 30):
         """Searches for an order of the ``chosen`` records (indices, int32; default: all).
 
         Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 for
-        an unsuitable record; the order as indices. ``ranks`` has an int64 for each record: only
-        calls below ``complete`` are required, with their results, and calls invoked after ``until``
-        are left out.
+        an unsuitable record; the order as indices. ``unconstrained`` calls may
+        take effect at any time, any number of times, or never.
         """
         if records.dtype != RECORD or not records.flags.c_contiguous:
             raise TypeError(
@@ -170,7 +171,6 @@ cdef class Cells:
         cdef const int32_t* its_chosen = NULL
         cdef const int32_t* its_loose = NULL
         cdef int64_t n_loose = 0
-        cdef const int64_t* its_ranks = NULL
         cdef int64_t n = len(records)
         cdef int64_t size
         cdef int32_t count = 0
@@ -184,8 +184,6 @@ cdef class Cells:
         if unconstrained is not None:
             its_loose = <const int32_t*><size_t>unconstrained.ctypes.data
             n_loose = len(unconstrained)
-        if ranks is not None:
-            its_ranks = <const int64_t*><size_t>ranks.ctypes.data
         size = 16
         while size < 6 * (n + n_loose) + 4:
             size *= 2
@@ -201,13 +199,14 @@ cdef class Cells:
                 raise MemoryError("no memory for the values of a history")
             with nogil:
                 memset(numbers.numbers, 0xFF, <size_t>size * sizeof(int32_t))
-                answer = self.read(native, its_chosen, <int32_t>n, its_loose, <int32_t>n_loose, its_ranks,
-                                   complete, until, &numbers, &count)
+                answer = self.read(native, its_chosen, <int32_t>n, its_loose, <int32_t>n_loose,
+                                   &numbers, &count)
                 if answer == GO_ON:
                     answer = OUT_OF_MEMORY
                     if numbers.used <= MOST_VALUES:
                         answer = cell_start(&self.cell, count, numbers.used, 0, most_steps, memory)
                     if answer == GO_ON:
+                        self.cell.deadline.at_ns = self.deadline_ns
                         answer = cell_run(&self.cell)
             if answer == WRONG:
                 return -1, [], 0, 0
@@ -225,8 +224,7 @@ cdef class Cells:
             free(way)
 
     cdef int read(self, const Record* records, const int32_t* chosen, int32_t n, const int32_t* unconstrained,
-                  int32_t n_loose, const int64_t* ranks, int64_t complete, int64_t until, Numbers* numbers,
-                  int32_t* count) noexcept nogil:
+                  int32_t n_loose, Numbers* numbers, int32_t* count) noexcept nogil:
         cdef int32_t i, at
         cdef int taken
         cdef bint open_
@@ -245,9 +243,7 @@ cdef class Cells:
             count[0] += taken
         for i in range(n):
             at = chosen[i] if chosen is not NULL else i
-            if ranks is not NULL and ranks[at] >= complete and records[at].invoked > until:
-                continue
-            open_ = records[at].ending != RETURNED or (ranks is not NULL and ranks[at] >= complete)
+            open_ = records[at].ending != RETURNED
             if records[at].operation < 0 or records[at].operation >= self.operations:
                 return WRONG
             taken = call_of(&self.reading, numbers, &records[at], at, open_, &self.cell.sorted[count[0]])

@@ -12,8 +12,8 @@ from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, Depth, depth_free, depth_run,
-    depth_start,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth, depth_free,
+    depth_run, depth_start,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
 from pulsar_ml.harness.linearize.search.table cimport (
@@ -22,6 +22,8 @@ from pulsar_ml.harness.linearize.search.table cimport (
 from pulsar_ml.harness.linearize.search.texts cimport (
     NO_ROOM, NOTHING_HELD, Texts, text_after, text_begins, texts_free,
 )
+
+import numpy as np
 
 from pulsar_ml.harness.histories.history import RECORD
 
@@ -35,6 +37,7 @@ cdef enum:
     MOST_OPERATIONS = 16
     WRONG = -1            # a record that the model must refuse, or values that are not strings
     PENDING_BIT = 1
+    FIRST_STEPS = 32      # for each call of a part, in the first round
     IRRELEVANT = 0x7FFFFFFF  # represents any value of a key that no call observes
 
 
@@ -76,6 +79,7 @@ cdef class Maps:
     cdef readonly int32_t parts
     cdef int32_t illegal_part   # the illegal part of the last search; -1: none
     cdef int64_t limit
+    cdef public int64_t deadline_ns
 
     def __cinit__(self, kinds, tuple values not None, *, int64_t memory=1 << 30):
         cdef int64_t i
@@ -83,6 +87,7 @@ cdef class Maps:
         memset(&self.depth, 0, sizeof(Depth))
         memset(&self.texts, 0, sizeof(Texts))
         self.texts.limit = self.limit = memory
+        self.deadline_ns = INT64_MAX
         table_open(&self.table, memory)
         self.table.leads = True
         self.operations = <int32_t>len(kinds)
@@ -130,6 +135,9 @@ cdef class Maps:
     def search(self, records, *, bint together=False, int64_t most_steps=INT64_MAX):
         """Searches for an order of the records, key by key, or for all keys ``together``.
 
+        The keys are searched in rounds, each with four times the steps of the one before, so that
+        a hard key hides no illegal one.
+
         Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 for
         unsuitable records; the order as indices.
         """
@@ -148,7 +156,7 @@ cdef class Maps:
         cdef Placed* places
         if n >= 1 << 29:
             return OUT_OF_MEMORY, [], 0, 0
-        memory = <int32_t*>malloc((3 * <size_t>n + 3) * sizeof(int32_t))
+        memory = <int32_t*>malloc((4 * <size_t>n + 4) * sizeof(int32_t))
         places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
         try:
             if memory is NULL or places is NULL:
@@ -172,6 +180,17 @@ cdef class Maps:
             if self.key[i] == i and self.part[i] == self.illegal_part:
                 return self.values[i]
         return None
+
+    def illegal_calls(self, records):
+        """The indices of the records of the illegal part of the last search; None: all of them."""
+        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef int64_t i
+        if self.illegal_part < 0:
+            return None
+        return np.array([
+            i for i in range(len(records))
+            if self.table.part[symbol_of(&self.table, &native[i], False)] == self.illegal_part
+        ], dtype=np.int32)
 
     # The number of the text of a value, or WRONG.
     cdef int32_t text_number(self, int64_t value) noexcept nogil:
@@ -250,6 +269,7 @@ cdef class Maps:
         if not depth_start(&self.depth, &self.table, NOTHING_HELD, parts, most_steps, self.limit, 0):
             return OUT_OF_MEMORY
         self.depth.irrelevant_state = IRRELEVANT
+        self.depth.deadline.at_ns = self.deadline_ns
         while True:
             answer = depth_run(&self.depth, &self.table)
             if answer != MISSING_ANSWER:
@@ -279,7 +299,11 @@ cdef class Maps:
         cdef const int32_t* symbols = memory
         cdef int32_t* chosen = memory + n
         cdef int32_t* end = memory + 2 * n
+        cdef int32_t* answers = memory + 3 * n + 1
         cdef int32_t i, part, begin
+        cdef int64_t most
+        cdef int64_t few = FIRST_STEPS
+        cdef bint more = True
         cdef int answer
         cdef int found = ANSWER_LEGAL
         cdef int32_t parts = 1 if together else self.parts
@@ -287,6 +311,7 @@ cdef class Maps:
         # The parts one after the other, each in its order; there are no more parts than records.
         for part in range(parts):
             end[part] = 0
+            answers[part] = OUT_OF_STEPS
         for i in range(n):
             end[0 if together else self.table.part[symbols[i]]] += 1
         begin = 0
@@ -297,20 +322,32 @@ cdef class Maps:
             part = 0 if together else self.table.part[symbols[i]]
             chosen[end[part]] = i
             end[part] += 1
+        while more and steps[0] < most_steps:
+            more = False
+            for part in range(parts):
+                if answers[part] != OUT_OF_STEPS:
+                    continue
+                begin = 0 if part == 0 else end[part - 1]
+                most = max(0, most_steps - steps[0])
+                if parts > 1:
+                    most = min(most, few * (end[part] - begin))
+                answer = self.one_part(records, chosen + begin, symbols, end[part] - begin,
+                                       self.parts if together else 1, most)
+                answers[part] = answer
+                steps[0] += self.depth.spent
+                configurations[0] = max(configurations[0], self.depth.seen.used)
+                more = more or answer == OUT_OF_STEPS
+                if answer == ANSWER_LEGAL:
+                    placed[0] = self.place(records, places, placed[0])
+                elif answer == ANSWER_ILLEGAL:
+                    self.illegal_part = -1 if together else part
+                    return answer
+                elif answer == OUT_OF_TIME:
+                    return answer
+            few = min(4 * few, <int64_t>1 << 32)
         for part in range(parts):
-            begin = 0 if part == 0 else end[part - 1]
-            answer = self.one_part(records, chosen + begin, symbols, end[part] - begin,
-                                   self.parts if together else 1, max(0, most_steps - steps[0]))
-            steps[0] += self.depth.spent
-            configurations[0] = max(configurations[0], self.depth.seen.used)
-            if answer == ANSWER_LEGAL:
-                placed[0] = self.place(records, places, placed[0])
-            elif answer == ANSWER_ILLEGAL or found == ANSWER_LEGAL:
-                # One illegal part decides; of several unknown parts, the first gives the answer.
-                found = answer
-            if answer == ANSWER_ILLEGAL:
-                self.illegal_part = -1 if together else part
-                return answer
+            if answers[part] != ANSWER_LEGAL and found == ANSWER_LEGAL:
+                found = answers[part]
         if found == ANSWER_LEGAL and parts > 1:
             qsort(places, <size_t>placed[0], sizeof(Placed), &in_time)
         return found

@@ -7,6 +7,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t, uint8_t
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
+from pulsar_ml.harness.linearize.search.deadline cimport Deadline
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_free
 
 
@@ -128,6 +129,7 @@ cdef struct Cell:
     Choice* choices
     int64_t n_choices, choices_room
     int64_t spent, most_steps, limit
+    Deadline deadline
     # The first return of the present node, with and without writes that may be placed there.
     int64_t first, beyond
     int32_t first_lane

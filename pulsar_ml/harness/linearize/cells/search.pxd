@@ -35,8 +35,9 @@ from pulsar_ml.harness.linearize.cells.cells cimport (
 )
 from pulsar_ml.harness.linearize.cells.lists cimport missing, over_by
 from pulsar_ml.harness.linearize.cells.moves cimport do_move, is_new, undo
+from pulsar_ml.harness.linearize.search.deadline cimport is_over
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
 )
 
 
@@ -319,6 +320,8 @@ cdef inline int cell_run(Cell* c) noexcept nogil:
         c.spent += 1
         if c.spent > c.most_steps:
             return OUT_OF_STEPS
+        if is_over(&c.deadline):
+            return OUT_OF_TIME
         look_again(c)
         if not enter_node(c, choice.move, choice.which):
             return OUT_OF_MEMORY

@@ -13,6 +13,7 @@ class Checker:
     by_thread: bool
     memory: int
     most_steps: int
+    deadline_ns: int
     searches: int
     looked_up: int
 

@@ -12,8 +12,10 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, Depth, depth_free, depth_run, depth_start,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_TIME, Depth, depth_free, depth_run,
+    depth_start,
 )
+from pulsar_ml.harness.linearize.search.inside cimport KNOWN_STEPS, Inside, legal_as_known
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
 from pulsar_ml.harness.linearize.search.outcomes cimport MOST_CALLS, canonical
 from pulsar_ml.harness.linearize.search.pool cimport (
@@ -25,15 +27,13 @@ from pulsar_ml.harness.linearize.search.stream cimport (
 from pulsar_ml.harness.linearize.search.table cimport (
     LEADS, WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open, table_set,
 )
+from pulsar_ml.sync.clock cimport monotonic_ns
 
 import numpy as np
 
 from pulsar_ml.harness.histories.history import RECORD
 
-cdef enum:
-    KNOWN_STEPS = 2       # the most steps for each call of a search among known transitions
-
-ANSWERS = ("legal", "illegal", "out of steps", "out of memory")
+ANSWERS = ("legal", "illegal", "out of steps", "out of memory", "out of time")
 
 assert RECORD.itemsize == sizeof(Record), "history.RECORD must have the layout of Record"
 
@@ -42,20 +42,6 @@ cdef const Record* records_of(object records) except? NULL:
     if records.dtype != RECORD or not records.flags.c_contiguous:
         raise TypeError(f"records should be a contiguous array of history.RECORD, not of {records.dtype}")
     return <const Record*><size_t>records.ctypes.data
-
-
-# The part of a checker that native code may use.
-cdef struct Inside:
-    void* checker         # the Checker, which outlives the use of this struct
-    Table* table
-    Depth* depth
-    const int64_t* known  # the symbols that the model has learned
-    int32_t** symbols
-    int32_t** everything
-    const int64_t* room   # the capacity of the two arrays above
-    int64_t memory
-    bint by_thread
-    bint built            # the lanes belong to the records of the last query
 
 
 # Tells whether n records are legal from the first state on. 1: yes, by known answers; 2: yes, by
@@ -70,27 +56,6 @@ cdef int legal(void* context, const Record* records, int32_t n) noexcept nogil:
 
 cdef int legal_when_asked(Inside* inside, const Record* records, int32_t n) noexcept with gil:
     return 2 if (<Checker>inside.checker).approves(records, n) else 0
-
-
-cdef bint legal_as_known(Inside* inside, const Record* records, int32_t n) noexcept nogil:
-    cdef int32_t* symbols = inside.symbols[0]
-    cdef int32_t i
-    inside.built = False
-    if n > inside.room[0]:
-        return 0
-    for i in range(n):
-        symbols[i] = symbol_of(inside.table, &records[i], inside.by_thread)
-        # A new symbol stays in the table; the model learns it at the next search.
-        if symbols[i] < 0 or symbols[i] >= inside.known[0]:
-            return 0
-    if not lanes_build(&inside.depth.lanes, inside.table, records, inside.everything[0], symbols, n,
-                       REAL_TIME, True):
-        return 0
-    inside.built = True
-    inside.depth.real_time = True
-    if not depth_start(inside.depth, inside.table, 0, 1, KNOWN_STEPS * n, inside.memory, INT64_MAX):
-        return 0
-    return depth_run(inside.depth, inside.table) == ANSWER_LEGAL
 
 
 cdef class Checker:
@@ -129,6 +94,7 @@ cdef class Checker:
         self.memory = memory
         self.most_steps = INT64_MAX
         memset(&self.depth, 0, sizeof(Depth))
+        self.depth.deadline.at_ns = INT64_MAX
         memset(&self.outcomes, 0, sizeof(Pool))
         table_open(&self.table, memory)
         self.table.leads = leads is not None
@@ -142,6 +108,15 @@ cdef class Checker:
         free(self.symbols_memory)
         free(self.everything)
 
+    @property
+    def deadline_ns(self) -> int:
+        """The moment of the monotonic clock at which searches end; 2**63 - 1: none."""
+        return self.depth.deadline.at_ns
+
+    @deadline_ns.setter
+    def deadline_ns(self, int64_t moment):
+        self.depth.deadline.at_ns = moment
+
     def bytes(self) -> int:
         """The bytes of memory that the checker holds."""
         return table_bytes(&self.table) + pool_bytes(&self.depth.seen) + pool_bytes(&self.outcomes)
@@ -154,9 +129,8 @@ cdef class Checker:
             free(self.everything)
             self.symbols_memory = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
             self.everything = <int32_t*>malloc(<size_t>n * sizeof(int32_t))
-            self.symbols_room = n
-            if self.symbols_memory is NULL or self.everything is NULL:
-                self.symbols_room = 0
+            self.symbols_room = n if self.symbols_memory is not NULL and self.everything is not NULL else 0
+            if self.symbols_room == 0:
                 raise MemoryError("no memory for the symbols of a history")
             for i in range(n):
                 self.everything[i] = <int32_t>i
@@ -171,9 +145,7 @@ cdef class Checker:
         with nogil:
             for i in range(n):
                 into[i] = symbol_of(&self.table, &records[i], self.by_thread)
-                if into[i] < 0:
-                    full = True
-                    break
+                full = full or into[i] < 0
         if full:
             raise MemoryError("the symbols of this history need more memory than the checker may take")
         while self.known < self.table.symbols.used:
@@ -188,8 +160,7 @@ cdef class Checker:
     cdef bint inquire(self, int32_t state, int32_t symbol) except -1:
         cdef int32_t[64] few
         cdef int32_t* many = few
-        cdef int i
-        cdef bint entered
+        cdef int i, entered
         if symbol & LEADS:
             states = [0] if self.leads(state, symbol & ~LEADS) else []
         else:
@@ -243,6 +214,8 @@ cdef class Checker:
                 answer = depth_run(&self.depth, &self.table)
             if answer != MISSING_ANSWER:
                 return answer
+            if monotonic_ns() > self.depth.deadline.at_ns:
+                return OUT_OF_TIME
             if not self.inquire(self.depth.missing_state, self.depth.missing_symbol):
                 return OUT_OF_MEMORY
 
@@ -312,8 +285,7 @@ cdef class Checker:
         self.inside.built = False
         answer = self.find_order(native, <int32_t>n, its_symbols, its_chosen, state, parts,
                                  criterion, most_steps, sparing)
-        way = []
-        blocked = -1
+        way, blocked = [], -1
         if answer == ANSWER_LEGAL:
             way = [0] * self.depth.depth
             # From the end: each lane gives up its calls from the last to the first.
@@ -339,13 +311,11 @@ cdef class Checker:
         With ``remember`` and rows of at most 64 calls, each canonical form is searched once.
         """
         cdef const Record* native = records_of(records)
-        cdef int64_t rows, i
-        cdef int32_t n
         cdef int answer
         if records.ndim != 2:
             raise ValueError(f"search_many() takes rows of records, 2 dimensions, not {records.ndim}")
-        rows = len(records)
-        n = <int32_t>records.shape[1]
+        cdef int64_t i, rows = len(records)
+        cdef int32_t n = <int32_t>records.shape[1]
         self.reserve(rows * n)
         self.intern(native, rows * n, self.symbols_memory)
         answers = np.empty(rows, np.int8)
@@ -374,9 +344,9 @@ cdef class Checker:
                    int32_t state, int64_t most_steps, bint remember, bint* started) noexcept nogil:
         cdef uint64_t[2 * 64] form
         cdef uint64_t hash
-        cdef bint entered
         cdef int64_t index
         cdef int answer
+        cdef bint entered
         cdef const Record* row
         cdef const int32_t* symbols
         while at[0] < rows:
@@ -434,7 +404,7 @@ cdef class Watch:
         self.checker = checker
         self.blocked = -1
         self.latest = -INT64_MAX
-        if not stream_open(&self.stream, state, most_steps, memory):
+        if not stream_open(&self.stream, state, most_steps, checker.depth.deadline.at_ns, memory):
             raise MemoryError("no memory to watch a history")
 
     def __dealloc__(self):
@@ -464,7 +434,9 @@ cdef class Watch:
                 return ANSWER_LEGAL
             with nogil:
                 answer = stream_return(&self.stream, &self.checker.table, slot)
-            if answer == MISSING_ANSWER:
+            if answer == MISSING_ANSWER and monotonic_ns() > self.stream.deadline.at_ns:
+                answer = OUT_OF_TIME
+            elif answer == MISSING_ANSWER:
                 answer = OUT_OF_MEMORY
                 if self.checker.inquire(self.stream.missing_state, self.stream.missing_symbol):
                     answer = ANSWER_LEGAL

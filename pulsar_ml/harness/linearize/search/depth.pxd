@@ -18,6 +18,7 @@ from libc.string cimport memset
 from pulsar_ml.harness.linearize.search.ahead cimport (
     Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, state_is_irrelevant,
 )
+from pulsar_ml.harness.linearize.search.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport (
@@ -30,7 +31,8 @@ cdef enum Answer:
     ANSWER_ILLEGAL = 1
     OUT_OF_STEPS = 2
     OUT_OF_MEMORY = 3
-    MISSING_ANSWER = 4    # the table lacks the transition of (missing_state, missing_symbol)
+    OUT_OF_TIME = 4
+    MISSING_ANSWER = 5    # the table lacks the transition of (missing_state, missing_symbol)
 
 
 cdef struct Step:
@@ -71,6 +73,7 @@ cdef struct Depth:
     bint trying
     int64_t spent
     int64_t most_steps
+    Deadline deadline
     int32_t missing_state
     int32_t missing_symbol
     int64_t ask_from      # before so many steps, unknown transitions are not tried
@@ -313,6 +316,8 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
     cdef uint32_t* state
     cdef bint entered
     while True:
+        if is_over(&d.deadline):
+            return OUT_OF_TIME
         first = first_return(d)
         if not d.trying:
             if d.left == 0:

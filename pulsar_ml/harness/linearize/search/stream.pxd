@@ -9,8 +9,9 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.linearize.search.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
 )
 from pulsar_ml.harness.linearize.search.pool cimport (
     Pool, mixed, pool_add, pool_at, pool_clear, pool_free, pool_shape,
@@ -40,6 +41,7 @@ cdef struct Stream:
     int32_t n             # an upper bound of the used slots
     int64_t spent
     int64_t most_steps
+    Deadline deadline
     int32_t missing_state
     int32_t missing_symbol
 
@@ -57,7 +59,8 @@ cdef inline bint enter(Pool* pool, const uint64_t* key) noexcept nogil:
     return pool_add(pool, key, configuration_hash(key), &entered) >= 0
 
 
-cdef inline bint stream_open(Stream* s, int32_t state, int64_t most_steps, int64_t limit) noexcept nogil:
+cdef inline bint stream_open(Stream* s, int32_t state, int64_t most_steps, int64_t deadline_ns,
+                             int64_t limit) noexcept nogil:
     cdef uint64_t[5] key
     cdef int i
     memset(s, 0, sizeof(Stream))
@@ -67,6 +70,7 @@ cdef inline bint stream_open(Stream* s, int32_t state, int64_t most_steps, int64
     for i in range(MOST_OPEN):
         s.symbol[i] = -1
     s.most_steps = most_steps
+    s.deadline.at_ns = deadline_ns
     memset(key, 0, sizeof(key))
     key[OPEN_WORDS] = <uint64_t>state
     return enter(&s.now, key)
@@ -174,6 +178,8 @@ cdef inline int stream_return(Stream* s, const Table* table, int32_t slot) noexc
     while s.done < s.work.used:
         if s.spent > s.most_steps:
             return OUT_OF_STEPS
+        if is_over(&s.deadline):
+            return OUT_OF_TIME
         memcpy(key, pool_at(&s.work, s.done), sizeof(key))
         if has(key, s.returning):
             key[s.returning >> 6] &= ~(<uint64_t>1 << (s.returning & 63))

@@ -1,0 +1,1 @@
+"""Small programs with a mistake, each written for pulsar-ml, Loom and Shuttle."""

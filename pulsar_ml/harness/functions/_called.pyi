@@ -1,0 +1,7 @@
+from typing import Any
+
+APPLY: int
+CHECK: int
+DESTROY: int
+
+def keep_dropped(found: Any) -> None: ...

@@ -1,0 +1,50 @@
+"""Effort: the steps and the time of one check, and their limits."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+FOR_EVER = 2**63 - 1
+
+
+@dataclass(slots=True)
+class Effort:
+    """The steps that searches took so far, and the moment at which they give up.
+
+    Attributes:
+        most_steps: the limit of steps of all searches together.
+        deadline_ns: the moment of the monotonic clock at which searches end; FOR_EVER: none.
+        steps, configurations: steps of all searches, and configurations of the largest.
+    """
+
+    most_steps: int
+    deadline_ns: int = FOR_EVER
+    steps: int = 0
+    configurations: int = 0
+
+    @classmethod
+    def of(cls, most_steps: int, timeout: float | None) -> Effort:
+        """Return an effort that ends ``timeout`` seconds from now, or without a limit of time."""
+        if timeout is None:
+            return cls(most_steps)
+        return cls(most_steps, min(FOR_EVER, time.monotonic_ns() + int(timeout * 1e9)))
+
+    @property
+    def left(self) -> int:
+        """The steps that remain."""
+        return max(0, self.most_steps - self.steps)
+
+    @property
+    def late(self) -> bool:
+        """True when the time is over."""
+        return self.deadline_ns != FOR_EVER and time.monotonic_ns() > self.deadline_ns
+
+    def add(self, steps: int, configurations: int) -> None:
+        """Count a search."""
+        self.steps += steps
+        self.configurations = max(self.configurations, configurations)
+
+    def limit_reached(self, answer: str) -> str:
+        """Describe an answer such as "out of steps" with the effort until then."""
+        return f"{answer} after {self.steps} steps in {self.configurations} configurations"

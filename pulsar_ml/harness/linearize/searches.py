@@ -1,0 +1,146 @@
+"""Searches: the searches for an order of one history's calls, with the effort that they share."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.linearize.cells._cells import Cells
+from pulsar_ml.harness.linearize.cells._maps import Maps
+from pulsar_ml.harness.linearize.checker import ModelChecker
+from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
+from pulsar_ml.harness.linearize.options import Options
+from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
+from pulsar_ml.harness.linearize.shipped import cells_for, maps_for
+
+REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
+STEPS, MEMORY_FULL, TIME = ANSWERS[2:5]
+
+Chosen = NDArray[np.int32] | None  # indices of calls; None: all
+
+
+class Searches:
+    """The searches of one history, and what they have in common.
+
+    ``checker`` is a checker of the model that fits the history; without one it is made when a
+    search needs it, because native searches are faster than its creation.
+    """
+
+    def __init__(
+        self,
+        history: History,
+        model: Any,
+        options: Options,
+        effort: Effort,
+        checker: ModelChecker | None = None,
+    ) -> None:
+        self.history = history
+        self.records = history.records
+        self.model = model
+        self.options = options
+        self.effort = effort
+        self.prepared = checker
+        self.cells: Cells | None = None
+        self.maps: Maps | None = None
+        if options.natively:
+            self.cells = cells_for(model, history)
+            self.maps = maps_for(model, history, options.memory)
+        for native in (self.cells, self.maps):
+            if native is not None:
+                native.deadline_ns = effort.deadline_ns
+        self._symbols: NDArray[np.int32] | None = None
+
+    def of_part(self, chosen: NDArray[np.int32]) -> Searches:
+        """Return the searches of a history of these calls only."""
+        part = Searches(
+            self.history.select(chosen), self.model, self.options, self.effort, self.prepared
+        )
+        if self.cells is None:
+            part.cells = None
+        if self.maps is None:
+            part.maps = None
+        return part
+
+    @property
+    def checker(self) -> ModelChecker:
+        """The checker of the model."""
+        if self.prepared is None:
+            history = self.history
+            self.prepared = ModelChecker(
+                self.model, history.signatures, history.values, memory=self.options.memory
+            )
+        self.prepared.native.deadline_ns = self.effort.deadline_ns
+        return self.prepared
+
+    def close(self) -> None:
+        """Let later users of a kept checker search without this check's deadline."""
+        if self.prepared is not None:
+            self.prepared.native.deadline_ns = FOR_EVER
+
+    @property
+    def symbols(self) -> NDArray[np.int32]:
+        """The number of each call among the distinct calls of the checker."""
+        if self._symbols is None:
+            self._symbols = self.checker.native.symbols(self.records)
+        return self._symbols
+
+    def of_model(
+        self, chosen: Chosen, most: int, criterion: int = REAL_TIME, *, ahead: bool = True
+    ) -> tuple[str, list[int], int]:
+        """Search with the model's steps: the answer, the longest order, and the blocked call."""
+        answer, way, blocked, steps, configurations = self.checker.native.search(
+            self.records,
+            symbols=self.symbols,
+            chosen=chosen,
+            state=self.checker.start,
+            parts=self.checker.independent(self.symbols) if chosen is None else 1,
+            criterion=criterion,
+            most_steps=most,
+            ahead=ahead,
+        )
+        self.effort.add(steps, configurations)
+        return ANSWERS[answer], way, blocked
+
+    def of_cell(self, chosen: Chosen, most: int) -> tuple[str, list[int]]:
+        """Search for a register; the answer is "" when the records are not of one register."""
+        if self.cells is None:
+            return "", []
+        answer, way, steps, configurations = self.cells.search(
+            self.records, chosen=chosen, most_steps=most, memory=self.options.memory
+        )
+        self.effort.add(steps, configurations)
+        return ANSWERS[answer] if answer >= 0 else "", way
+
+    def natively(self, records: NDArray[np.void], most: int) -> tuple[str, list[int]]:
+        """Search records of one register, or of a map, without the model; "": unsuitable ones."""
+        if self.cells is not None:
+            answer, way, steps, found = self.cells.search(
+                records, most_steps=most, memory=self.options.memory
+            )
+        else:
+            assert self.maps is not None
+            answer, way, steps, found = self.maps.search(records, together=True, most_steps=most)
+        self.effort.add(steps, found)
+        return ANSWERS[answer] if answer >= 0 else "", way
+
+    def just_in_time(self, chosen: Chosen, most: int) -> tuple[str, int]:
+        """Search with less memory: the answer, and the blocked call."""
+        watch = Watch(
+            self.checker.native,
+            state=self.checker.start,
+            most_steps=most,
+            memory=self.options.memory,
+        )
+        records = self.records if chosen is None else self.records[chosen]
+        order = np.argsort(records["invoked"], kind="stable")
+        watch.feed(np.ascontiguousarray(records[order]))
+        answer = watch.finish()
+        self.effort.add(watch.steps, 0)
+        blocked = -1
+        if watch.blocked >= 0:
+            at = int(order[watch.blocked])
+            blocked = at if chosen is None else int(chosen[at])
+        return ANSWERS[answer], blocked

@@ -1,0 +1,1 @@
+"""Names of memory locations for traces: from the code under test, or from debug information."""

@@ -1,0 +1,170 @@
+"""Names of the locations of a trace.
+
+A location has the name that the code under test gave it (``pulsar_ml/check.h``), else that of its
+static or local variable, else the place that allocated its block, with the member in each case:
+``ring.head``, ``Node@stack.cpp:12.next``. Others are m0, m1, ... in order of their first use.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_right
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulsar_ml.harness.engine import locate
+from pulsar_ml.harness.locations.debug_info import Located, debug_info, distance_text
+from pulsar_ml.harness.search.symbols import (
+    describe_pc,
+    interpreted_name,
+    library_file,
+    look_up_pcs,
+    own_pc,
+    source_line,
+)
+
+OF_BLOCKS = ("allocate", "free")
+NO_LOCATION = ("call", "return", "choose", "note", "fence", "spawn", "join", "")
+# What a line of the source allocates, in C, C++ and Cython.
+ALLOCATES = re.compile(
+    r"\bnew\s+(?:\([^)]*\)\s*)?(?:const\s+)?(?P<new>[\w:]+)"
+    r"|\b(?:make|allocate)_(?:unique|shared)\w*\s*<\s*(?:const\s+)?(?P<made>[\w:]+)"
+    r"|\bsizeof\s*\(?\s*(?:struct\s+)?(?P<sized>[A-Za-z_][\w:]*)"
+)
+# The header of std::thread, which allocates what it hands over to the new thread.
+STARTS_THREAD = re.compile(r"/(std_thread\.h|thread)$")
+
+Event = Mapping[str, Any]
+
+
+class Names:
+    """The names of the locations of one trace."""
+
+    def __init__(self, trace: Sequence[Event]) -> None:
+        self.trace = trace
+        self.numbers: dict[int, str] = {}
+        self.found: dict[int, str] = {}
+        self.threads: dict[int, set[int]] | None = None
+        self.blocks = Blocks(trace)
+
+    def of(self, event: Event) -> str:
+        """The name of the location that the event accessed."""
+        address = int(event["address"])
+        if event["op"] in OF_BLOCKS and (block := self.blocks.at(address)) is not None:
+            return block.name
+        return self.known(event) or self.numbers.setdefault(address, f"m{len(self.numbers)}")
+
+    def known(self, event: Event) -> str:
+        """The name of that location, or "" when it has but a number."""
+        address = int(event["address"])
+        if event["op"] in NO_LOCATION:
+            return ""
+        if address not in self.found:
+            name = self.search(event)
+            others = sum(other.partition("#")[0] == name for other in self.found.values())
+            self.found[address] = f"{name}#{others + 1}" if name and others else name
+        return self.found[address]
+
+    def search(self, event: Event) -> str:
+        if name := interpreted_name(int(event["address"])):
+            return name
+        found = self.located(event)
+        if event["name"] is None:
+            return str(found or "")
+        name, size, distance = event["name"]
+        if found is not None and (found.size, found.offset) == (size, distance):
+            return f"{name}{found.member}"
+        return f"{name}{distance_text(distance)}"
+
+    def located(self, event: Event) -> Located | None:
+        """The variable or the block of memory around the location."""
+        address = int(event["address"])
+        if event["frame"] is not None:
+            function, distance = event["frame"]
+            module, offset = locate(function) or ("", 0)
+            info = debug_info(module) if module else None
+            return info.local_at(offset - 1, distance) if info else None
+        if (block := self.blocks.around(address)) is not None:
+            return block.located(address)
+        module, offset = locate(address) or ("", 0)
+        info = debug_info(module) if module else None
+        return info.variable_at(offset) if info else None
+
+    def value(self, value: int) -> str:
+        """A number in words: the name of the block that begins there, or the number."""
+        block = self.blocks.at(value)
+        return f"&{block.name}" if block is not None else str(value)
+
+    def shared(self, event: Event) -> bool:
+        """Return True for a location of two threads; other plain accesses are not shown."""
+        if self.threads is None:
+            self.threads = {}
+            for other in self.trace:
+                if other["op"] not in NO_LOCATION:
+                    self.threads.setdefault(int(other["address"]), set()).add(int(other["thread"]))
+        return len(self.threads.get(int(event["address"]), ())) > 1
+
+    def hands_over(self, event: Event) -> bool:
+        """True for memory in which std::thread keeps what it hands over to a new thread."""
+        block = self.blocks.around(int(event["address"]))
+        return block is not None and block.of_thread
+
+
+class Block:
+    """A block of memory that a thread of a trace allocated."""
+
+    def __init__(self, event: Event) -> None:
+        self.start, self.size = int(event["address"]), int(event["value"])
+        self.pc = own_pc(event["frames"])
+        self.of_thread = STARTS_THREAD.search(library_file(int(event["pc"]))) is not None
+        match = None if self.of_thread else ALLOCATES.search(source_line(self.pc))
+        self.type_name = next(filter(None, match.groups()), "") if match else ""
+        self.counted = match is not None and bool(match["made"])
+        place = describe_pc(self.pc).rpartition(" ")[2]
+        self.name = f"{self.type_name.rpartition('::')[2] or 'block'}@{place.rpartition('/')[2]}"
+
+    def located(self, address: int) -> Located:
+        offset = address - self.start
+        module, _ = locate(self.pc) or ("", 0)
+        info = debug_info(module) if module and self.type_name else None
+        member = None
+        if info is not None:
+            member = info.member_of(self.type_name, self.size, offset, counted=self.counted)
+        return Located(
+            self.name, self.size, offset, distance_text(offset) if member is None else member
+        )
+
+
+class Blocks:
+    """The blocks of memory that the threads of a trace allocated; without reused memory."""
+
+    def __init__(self, trace: Sequence[Event]) -> None:
+        rows: dict[int, list[Event]] = {}
+        for event in trace:
+            if event["op"] == "allocate":
+                rows.setdefault(int(event["address"]), []).append(event)
+        self.rows = {start: events[0] for start, events in rows.items() if len(events) == 1}
+        self.starts = sorted(self.rows)
+        self.named: dict[int, Block] | None = None
+
+    def at(self, address: int) -> Block | None:
+        """The block that begins at ``address``, or None."""
+        return self.all()[address] if address in self.rows else None
+
+    def around(self, address: int) -> Block | None:
+        """The block that holds ``address``, or None."""
+        at = bisect_right(self.starts, address) - 1
+        if at < 0 or address - self.starts[at] >= max(int(self.rows[self.starts[at]]["value"]), 1):
+            return None
+        return self.at(self.starts[at])
+
+    def all(self) -> dict[int, Block]:
+        """All blocks by address; those of one site are numbered in the order of allocation."""
+        if self.named is None:
+            look_up_pcs(int(event["pc"]) for event in self.rows.values())
+            self.named = {start: Block(event) for start, event in self.rows.items()}
+            counts: dict[str, int] = {}
+            for block in self.named.values():
+                number = counts[block.name] = counts.get(block.name, 0) + 1
+                block.name += f"#{number}" if number > 1 else ""
+        return self.named

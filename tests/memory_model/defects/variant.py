@@ -1,0 +1,225 @@
+"""Compiles a copy of the engine with defects, one of which is chosen by an environment variable.
+
+Each defect is a change of the engine's text, so that the engine itself has no hook for it. A change
+whose text is no longer there is an error.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.machinery
+import os
+import platform
+import shutil
+import subprocess
+import sysconfig
+from dataclasses import dataclass
+from pathlib import Path
+
+from Cython.Build import cythonize
+from setuptools import Extension
+
+from pulsar_ml.harness.building.build import only_one_process
+from tests import ROOT
+
+ENGINE = "pulsar_ml/harness/engine"
+MODULE = "pulsar_ml.harness.engine._engine"
+VARIABLE = "PML_ENGINE_DEFECT"
+
+
+@dataclass(frozen=True, slots=True)
+class Defect:
+    """A wrong rule: ``before``, which stands once in ``file``, becomes ``after``.
+
+    ``DEFECT`` in ``after`` is true when this defect is the chosen one. ``kinds`` are the operations
+    of which a program has to have one to notice it, in ``mode``.
+    """
+
+    name: str
+    file: str
+    before: str
+    after: str
+    mode: str
+    kinds: tuple[str, ...]
+
+
+DEFECTS = (
+    Defect(
+        "release fences are ignored",
+        "memory/atomics.c",
+        "    if (is_release(order)) {\n        clock_copy(t->fenced",
+        "    if (is_release(order) && !DEFECT) {\n        clock_copy(t->fenced",
+        "c11",
+        ("fence",),
+    ),
+    Defect(
+        "a stale read is allowed after an acquire",
+        "memory/memory.c",
+        "    if (is_acquire(order)) {\n        entries_join",
+        "    if (is_acquire(order) && !DEFECT) {\n        entries_join",
+        "c11",
+        ("load", "exchange", "cas"),
+    ),
+    Defect(
+        "a read-modify-write ends a release sequence",
+        "memory/memory.c",
+        "    if (read && read->has_released) {",
+        "    if (read && read->has_released && !DEFECT) {",
+        "c11",
+        ("exchange", "cas"),
+    ),
+    Defect(
+        "a store is always the last one",
+        "memory/atomics.c",
+        "    if (!only_newest(v, is_sc(order))) {\n        uint32_t oldest = oldest_for(common, t, v, "
+        "is_sc(order));\n        uint64_t between",
+        "    if (!only_newest(v, is_sc(order)) && !DEFECT) {\n        uint32_t oldest = "
+        "oldest_for(common, t, v, is_sc(order));\n        uint64_t between",
+        "c11",
+        ("store",),
+    ),
+    Defect(
+        "a read-modify-write leaves the store buffer",
+        "memory/atomics.c",
+        "    if (!common && t->buffer_count)\n        drain(t);\n"
+        "    v = atomic_variable(t, address, width, OP_RMW",
+        "    if (!common && t->buffer_count && !DEFECT)\n        drain(t);\n"
+        "    v = atomic_variable(t, address, width, OP_RMW",
+        "tso",
+        ("exchange",),
+    ),
+    Defect(
+        "a notification drains the store buffer",
+        "hooks/locks.c",
+        "    if (kind == OBJECT_FUTEX)\n        drain(t);",
+        "    if (kind == OBJECT_FUTEX || DEFECT)\n        drain(t);",
+        "tso",
+        ("notify_one", "notify_all"),
+    ),
+    Defect(
+        "a notification of one thread is one of all",
+        "hooks/locks.c",
+        "    while (o->blocked && most--) {",
+        "    while (o->blocked && (DEFECT || most--)) {",
+        "sc",
+        ("notify_one",),
+    ),
+    Defect(
+        "a lock does not synchronise",
+        "hooks/locks.c",
+        "    clock_join(t->clock, o->clock);\n    if (unlikely(E.x_used))\n        "
+        "learn_fences(t, o->x_clock",
+        "    if (!DEFECT)\n        clock_join(t->clock, o->clock);\n    if (unlikely(E.x_used))\n"
+        "        learn_fences(t, o->x_clock",
+        "c11",
+        ("lock",),
+    ),
+    Defect(
+        "an unlock is no step",
+        "schedule/unlocking.c",
+        "    if (!bounded && search_choose_late()) {",
+        "    if (!DEFECT && !bounded && search_choose_late()) {",
+        "sc",
+        ("try_lock",),
+    ),
+    Defect(
+        "a time-out fires before its deadline",
+        "schedule/time.c",
+        "        if (t->deadline <= E.now_ns)\n            expire(t);",
+        "        if (t->deadline <= E.now_ns || DEFECT)\n            expire(t);",
+        "sc",
+        ("timed_wait", "lock_until", "lock_for"),
+    ),
+    Defect(
+        "a time-out needs no fault",
+        "hooks/locks.c",
+        "    if (!(E.config.faults & FAULT_TIMEOUT) || !choose(t, CHOOSE_TIMEOUT, 2))",
+        "    if ((!(E.config.faults & FAULT_TIMEOUT) && !DEFECT) || !choose(t, CHOOSE_TIMEOUT, 2))",
+        "sc",
+        ("timed_wait", "lock_until", "lock_for"),
+    ),
+    Defect(
+        "a join does not synchronise",
+        "schedule/spawn.c",
+        "    clock_join(t->clock, u->clock);",
+        "    if (!DEFECT)\n        clock_join(t->clock, u->clock);",
+        "c11",
+        ("join",),
+    ),
+    Defect(
+        "a thread starts without what its starter knew",
+        "schedule/spawn.c",
+        "    clock_copy(u->clock, t->clock);",
+        "    if (!DEFECT)\n        clock_copy(u->clock, t->clock);",
+        "c11",
+        ("spawn",),
+    ),
+)
+NAMES = tuple(defect.name for defect in DEFECTS)
+
+
+def compiled() -> Path:
+    """Compile the copy, once for each state of its sources, and return its path."""
+    sources = sorted((ROOT / ENGINE).rglob("[a-z]*.[ch]"))
+    digest = hashlib.sha256(Path(__file__).read_bytes())
+    for path in (*sources, ROOT / ENGINE / "_engine.pyx", ROOT / "pulsar_ml/harness/subject.h"):
+        digest.update(path.read_bytes())
+    home = ROOT / "build" / "memory_model" / f"engine-{digest.hexdigest()[:12]}"
+    target = home / f"_engine{importlib.machinery.EXTENSION_SUFFIXES[0]}"
+    with only_one_process(home):
+        if not target.exists():
+            copy_with_defects(sources, home)
+            compile_into(home, target)
+    return target
+
+
+def copy_with_defects(sources: list[Path], home: Path) -> None:
+    for path in sources:
+        to = home / path.relative_to(ROOT)
+        to.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(path, to)
+    for number, defect in enumerate(DEFECTS, start=1):
+        path = home / ENGINE / defect.file
+        text = path.read_text()
+        if text.count(defect.before) != 1:
+            raise ValueError(
+                f"the defect {defect.name!r} changes a text that {defect.file} holds "
+                f"{text.count(defect.before)} times; it should hold it once"
+            )
+        after = defect.after.replace("DEFECT", f"(engine_defect == {number})")
+        path.write_text(text.replace(defect.before, after))
+    engine = home / ENGINE / "engine.c"
+    text = engine.read_text()
+    opens = "int engine_open(const EngineConfig *config)\n{\n"
+    includes = '#include "pulsar_ml/harness/engine/execution/random.c"\n'
+    if text.count(opens) != 1 or text.count(includes) != 1:
+        raise ValueError("engine.c has no engine_open() where a defect can be chosen")
+    chosen = f'    engine_defect = atoi(getenv("{VARIABLE}"));\n'
+    text = text.replace(opens, opens + chosen)
+    engine.write_text(text.replace(includes, f"static int engine_defect;\n{includes}"))
+
+
+def compile_into(home: Path, target: Path) -> None:
+    """Compile the copy with little optimisation: that takes the longest here."""
+    face = Extension(MODULE, [f"{ENGINE}/_engine.pyx"], include_dirs=["."])
+    before = Path.cwd()
+    os.chdir(ROOT)
+    try:
+        [module] = cythonize([face], build_dir=str(home / "cython"), quiet=True)
+    finally:
+        os.chdir(before)
+    written = [path for path in module.sources if path.endswith(".c")]
+    wide = ["-march=x86-64-v2"] if platform.machine() in {"x86_64", "AMD64"} else []
+    include = [f"-I{path}" for path in (home, ROOT, sysconfig.get_path("include"))]
+    flags = ["-std=gnu11", "-w", "-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", *wide]
+    compiler = os.environ.get("CC", "gcc")
+    objects = []
+    for source, level in ((ROOT / written[0], "-O0"), (home / ENGINE / "engine.c", "-O1")):
+        made = home / f"{source.stem}.o"
+        command = [compiler, level, *flags, "-fexceptions", *include, "-c", str(source)]
+        subprocess.run([*command, "-o", str(made)], check=True)
+        objects.append(str(made))
+    partial = target.with_suffix(".partial")
+    linked = [compiler, "-shared", *objects, "-lpthread", "-lm", "-o", str(partial)]
+    subprocess.run(linked, check=True)
+    os.replace(partial, target)

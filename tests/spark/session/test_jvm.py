@@ -1,0 +1,54 @@
+"""The JVM of a session ends with it, also when an interrupt ends the session's start."""
+
+from __future__ import annotations
+
+import logging
+import signal
+import subprocess
+from types import SimpleNamespace
+
+import pytest
+
+from pulsar_ml.distributed import jvm
+from pulsar_ml.distributed.jvm import end_jvm, ended_when_interrupted
+from pulsar_ml.terminal.signals import Interrupted
+
+pytest.importorskip("pyspark")
+
+
+def gateway(*command: str) -> SimpleNamespace:
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    return SimpleNamespace(proc=process, shutdown=lambda: None)
+
+
+def test_one_that_ends_with_its_input_ends_by_itself() -> None:
+    found = gateway("cat")
+    end_jvm(found)
+    assert found.proc.returncode == 0
+
+
+def test_one_that_does_not_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(jvm, "END_SECONDS", 0.01)
+    found = gateway("sleep", "600")
+    end_jvm(found)
+    assert found.proc.returncode == -signal.SIGKILL
+
+
+def test_that_of_spark_submit_stays() -> None:
+    end_jvm(SimpleNamespace(shutdown=lambda: pytest.fail("it is not ours")))
+
+
+def test_an_interrupt_ends_what_was_started_meanwhile_and_no_other_process() -> None:
+    with subprocess.Popen(["sleep", "600"], start_new_session=True) as before:
+        with pytest.raises(Interrupted), ended_when_interrupted():
+            meanwhile = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            raise Interrupted(signal.SIGTERM)
+        assert meanwhile.wait() != 600 and before.poll() is None
+        before.kill()
+
+
+def test_what_py4j_prints_about_an_interrupt_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    with ended_when_interrupted():
+        logging.error("KeyboardInterrupt while sending command.")
+        logging.error("Something else.")
+    assert [record.message for record in caplog.records] == ["Something else."]
