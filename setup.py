@@ -136,6 +136,29 @@ def engine_extension() -> Extension:
     )
 
 
+def fibers_extension() -> Extension:
+    # It calls the engine, which is loaded before it with its symbols visible.
+    native = "pulsar_ml/harness/pythreads/native"
+    return Extension(
+        "pulsar_ml.harness.pythreads._fibers",
+        [f"{native}/module.c"],
+        include_dirs=["."],
+        depends=[str(path) for path in Path("pulsar_ml/harness/pythreads").rglob("[a-z]*.[ch]")],
+        extra_compile_args=[
+            "-O2",
+            "-std=gnu11",
+            "-Wall",
+            "-Wextra",
+            "-Wno-unused-parameter",
+            "-Wno-clobbered",
+            "-Wno-missing-field-initializers",
+            "-fno-strict-aliasing",
+            "-g0",
+        ]
+        + (["-Werror"] if STRICT else []),
+    )
+
+
 def checked_operations() -> Extension:
     return checked_extension(
         extension(
@@ -163,6 +186,7 @@ def extensions() -> list[Extension]:
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],
         ),
         engine_extension(),
+        fibers_extension(),
     ]
     return [module for module in found if (ROOT / module.sources[0]).exists()]
 

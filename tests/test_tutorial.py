@@ -18,6 +18,7 @@ from tests.pages import Block, Reader, blocks, commands, prints, write
 
 TUTORIAL = ROOT / "docs" / "testing-your-own.md"
 FUNCTIONS = ROOT / "docs" / "functions.md"
+PYTHON = ROOT / "docs" / "python-threads.md"
 REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"
 OTHER_TOOLS = ROOT / "docs" / "from-other-tools.md"
 WORKFLOW = ".github/workflows/races.yml"
@@ -82,6 +83,10 @@ def test_from_a_function_to_a_clean_ring(folder: Path) -> None:
     Reader(folder).follow(FUNCTIONS)
 
 
+def test_from_a_python_function_to_a_deadlock(folder: Path) -> None:
+    Reader(folder).follow(PYTHON)
+
+
 def test_the_reference_page(folder: Path) -> None:
     for block in blocks(TUTORIAL):
         if block.file:
@@ -110,7 +115,9 @@ def test_a_program_of_the_page_is_the_measured_one(block: str, program: str) -> 
 
 
 @pytest.mark.parametrize(
-    "page", [TUTORIAL, FUNCTIONS, REFERENCE, OTHER_TOOLS], ids=lambda page: page.stem
+    "page",
+    [TUTORIAL, FUNCTIONS, PYTHON, REFERENCE, OTHER_TOOLS],
+    ids=lambda page: page.stem,
 )
 def test_no_command_of_a_page_is_left_out(page: Path) -> None:
     text = page.read_text()

@@ -1,4 +1,4 @@
-"""``pulsar-ml check``: functions of C, C++ and Cython files as tests under the engine."""
+"""``pulsar-ml check``: functions of C, C++, Cython and Python files as tests under the engine."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 if TYPE_CHECKING:
-    from pulsar_ml.harness.functions.check import Checked
+    from pulsar_ml.harness.functions.check import Checked, PythonTest
     from pulsar_ml.harness.functions.source import TestFunction, TestSource
     from pulsar_ml.harness.search.child import Limits
     from pulsar_ml.harness.subjects.subject import Subject
@@ -62,6 +62,12 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
 @shared.bounds(always=False)
 @shared.faults()
 @shared.suppress
+@option(
+    "--semantics",
+    type=click.Choice(("gil", "free")),
+    group=shared.SEARCH,
+    help="Of tests in Python: free reports races.  [default: gil]",
+)
 @option("--no-races", is_flag=True, group=shared.SEARCH, help="Do not report data races.")
 @option(
     "--replay",
@@ -124,11 +130,11 @@ def command(
     no_races: bool,
     **options: Any,
 ) -> ExitCode:
-    """Explore functions void test_*() of C, C++ and Cython FILES under the engine.
+    """Explore functions void test_*() of C, C++, Cython and Python FILES under the engine.
 
     A test starts threads by the means of its language, and asserts. The engine decides every switch
     and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
-    to freed memory. A folder stands for its files test_*, *_test and check_*.
+    to freed memory. A folder stands for its files test_*, *_test and check_*; of Python, check_*.
 
     A first file: "void test_it() { int n = 0; std::thread t([&] { n++; }); n++; t.join(); }",
     behind #include <thread>, has a data race, which the first execution shows.
@@ -232,9 +238,9 @@ class Found:
 
     def tests(
         self, progress: ProgressDisplay | None = None
-    ) -> Iterator[tuple[TestSource, TestFunction, Subject]]:
+    ) -> Iterator[tuple[TestSource, TestFunction, Subject | PythonTest]]:
         from pulsar_ml.errors import BuildError
-        from pulsar_ml.harness.functions.check import build_tests, chosen_tests
+        from pulsar_ml.harness.functions.check import chosen_tests, tests_of
         from pulsar_ml.harness.functions.source import read_source, test_files
 
         for name in self.files:
@@ -249,7 +255,7 @@ class Found:
                 if progress:
                     progress.begin(f"building {file.name}")
                 try:
-                    subjects = build_tests(source, **self.build)
+                    subjects = tests_of(source, **self.build)
                 except BuildError as error:
                     self.failed += 1
                     echo(f"Failed: {error}", err=True)

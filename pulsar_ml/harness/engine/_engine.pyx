@@ -126,9 +126,7 @@ cdef class Explorer:
             self.config.n_calls[i] = <int32_t>len(calls)
         self.config.mode = MODES.index(mode)
         self.config.strategy = <int32_t>tuple(STRATEGIES).index(strategy)
-        self.config.races = races
-        self.config.leaks = leaks
-        self.config.judged = judged
+        self.config.races, self.config.leaks, self.config.judged = races, leaks, judged
         self.config.reuse = REUSE[reuse]
         for fault in self.faults:
             self.config.faults |= <int32_t>FAULTS[fault]
@@ -188,10 +186,7 @@ cdef class Explorer:
         if self.decisions is NULL:
             raise MemoryError("no memory for the decisions of a replay")
         for i, (at, thread, kind, value) in enumerate(decisions):
-            self.decisions[i].at = at
-            self.decisions[i].thread = thread
-            self.decisions[i].kind = kind
-            self.decisions[i].value = value
+            self.decisions[i] = EngineDecision(at=at, thread=thread, kind=kind, value=value)
         self.config.decisions = self.decisions
         self.config.n_decisions = <int32_t>len(decisions)
         return 0
@@ -226,18 +221,26 @@ cdef class Explorer:
         while True:
             with _lock:
                 self.take()
-                with nogil:
+                if self.subject.needs_gil:
                     done += engine_run(first + done, count - done, &self.stats)
+                else:
+                    with nogil:
+                        done += engine_run(first + done, count - done, &self.stats)
             PyErr_CheckSignals()
             if engine_failure().kind != FAIL_RACE:
                 return done
-            with nogil:
-                engine_again(first + done - 1)
+            self.repeat(first + done - 1)
             if not self.pass_over():
                 return done
             # The race ended its execution, which is done once more behind it.
             done -= 1
             self.stats.executions -= 1
+
+    cdef int repeat(self, uint64_t number, bint reverse=False) except -1:
+        if self.subject.needs_gil:
+            return engine_reverse(number) if reverse else engine_again(number)
+        with nogil:
+            return engine_reverse(number) if reverse else engine_again(number)
 
     cdef bint pass_over(self) except -1:
         """True when the race of the last engine_again() is new and is to be passed over."""
@@ -259,11 +262,9 @@ cdef class Explorer:
         """Make one execution again and keep its trace and decisions."""
         with _lock:
             self.take()
-            with nogil:
-                engine_again(number)
+            self.repeat(number)
         while self.pass_over():
-            with nogil:
-                engine_again(number)
+            self.repeat(number)
 
     def reverse(self, uint64_t number) -> str:
         """After :meth:`again` of an execution that ended with a race: try its accesses in the other
@@ -276,8 +277,7 @@ cdef class Explorer:
         cdef int shown = 0
         with _lock:
             self.take()
-            with nogil:
-                shown = engine_reverse(number)
+            shown = self.repeat(number, True)
         return ENDS[shown] if shown >= FAIL_RACE else ""
 
     def skip(self) -> bool:

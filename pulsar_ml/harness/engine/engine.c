@@ -47,6 +47,7 @@
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
+#include "pulsar_ml/harness/engine/hooks/python.c"
 #include "pulsar_ml/harness/engine/execution/crash.c"
 #include "pulsar_ml/harness/engine/execution/classes.c"
 #include "pulsar_ml/harness/engine/execution/answers.c"
@@ -132,6 +133,8 @@ static void run_once(uint64_t number)
     if (unlikely(E.failure.kind != END_COMPLETE))
         set_globals_back();
     reset_statics();
+    if (unlikely(python.after != NULL))
+        python.after(E.failure.kind);
 }
 
 static void run_one(uint64_t number)

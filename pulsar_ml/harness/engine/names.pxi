@@ -9,7 +9,7 @@ OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "al
        "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer",
        "choose", "note")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
-           "flush", "waiter", "pause", "hold", "turn", "value")
+           "flush", "waiter", "pause", "hold", "turn", "value", "sleep")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
 STORES = ENGINE_STORES  # stores that a location remembers, unless told otherwise

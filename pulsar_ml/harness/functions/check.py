@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
@@ -79,6 +79,25 @@ class Checked:
         return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
 
 
+@dataclass(frozen=True, slots=True)
+class PythonTest:
+    """A test function of Python: it is called, and nothing is built."""
+
+    function: Callable[[], object]
+
+
+def tests_of(source: TestSource, **build: Any) -> Mapping[str, Subject | PythonTest]:
+    """Import a file of Python, build another one; return what each test's name stands for.
+
+    ``build`` are the options of :func:`build_tests`, which Python needs none of.
+    """
+    if source.language == "python":
+        from pulsar_ml.harness.pythreads.check import load_tests
+
+        return {name: PythonTest(each) for name, each in load_tests(source.path).items()}
+    return build_tests(source, **build)
+
+
 def build_tests(
     source: TestSource,
     *,
@@ -110,7 +129,7 @@ def program_of(subject: Subject) -> Program:
 def check_function(
     file: Path,
     test: TestFunction,
-    subject: Subject,
+    subject: Subject | PythonTest,
     *,
     limits: Limits | None = None,
     on_batch: Callable[[int], object] = lambda executions: None,
@@ -120,6 +139,8 @@ def check_function(
 
     An interrupt while the failure is shrunk leaves it as it was found.
     """
+    if isinstance(subject, PythonTest):
+        return check_python(subject.function, limits=limits, **options)
     chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
     program = program_of(subject)
     done = explore(subject, program, isolated=True, limits=limits, on_batch=on_batch, **chosen)
@@ -139,8 +160,14 @@ def check_function(
     return Checked(file, test, done, failure, text, interrupted)
 
 
-def replayed_text(failure: Failure, subject: Subject, limits: Limits | None) -> tuple[bool, str]:
+def replayed_text(
+    failure: Failure, subject: Subject | PythonTest, limits: Limits | None
+) -> tuple[bool, str]:
     """Repeat ``failure`` in a child process; return whether it came again, and the text to show."""
+    if isinstance(subject, PythonTest):
+        from pulsar_ml.harness.pythreads.check import replay_python
+
+        return replay_python(subject.function, failure, limits=limits)
     if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
         return again.failure is not None, failure.summary(again)
@@ -159,6 +186,14 @@ def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ..
         hint = f"did you mean {nearest[0]}?" if nearest else f"it has: {', '.join(known) or 'none'}"
         raise UsageError(f"{source.path.name} has no test {name!r}; {hint}")
     return found
+
+
+def check_python(function: Callable[[], object], **options: Any) -> Checked:
+    """Explore a Python function, with its threads, in a child process; see :func:`check`."""
+    from pulsar_ml.harness.pythreads.check import explore_python, file_of, test_of
+
+    done, text = explore_python(function, **options)
+    return Checked(file_of(function), test_of(function), done, done.failure, text)
 
 
 def check_native(function: Callable[[], object], **options: Any) -> Checked:
@@ -196,6 +231,11 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
     ``options`` are those of :func:`explore` and override the file's comments; ``flags`` is a list
     for the compiler. The result has a row for each test.
 
+    A Python function takes no argument, starts threads of ``threading`` or
+    ``concurrent.futures``, and asserts. Its options are ``semantics`` ("gil", or "free" to report
+    races), ``also`` (installed packages that are under test) and those of :func:`explore` but for
+    ``mode``, ``races``, ``leaks`` and ``reuse``.
+
     A function of a checked Cython module (:func:`load_checked`) that takes nothing is a test, too.
     A :class:`Subject` is explored by :func:`interleave`, whose options it takes and whose result is
     returned.
@@ -212,10 +252,12 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
         name: options.pop(name) for name in ("into", "flags", "volatile") if name in options
     }
     source = read_source(Path(target))
+    if source.language == "python" and build:
+        raise UsageError(f"{source.path.name} is not built: leave {', '.join(build)} out")
     tests = chosen_tests(source, test)
     if not tests:
         raise UsageError(f"{source.path.name} has no test: no function void test_*() was found")
-    subjects = build_tests(source, **build)
+    subjects = tests_of(source, **build)
     results = []
     for each in tests:
         if each.name not in subjects:  # the preprocessor leaves it out
@@ -229,10 +271,7 @@ def check_callable(function: Callable[[], object], **options: Any) -> Checked:
     """Explore one function: each kind has its own way. The one place to add another kind."""
     if is_native(function):
         return check_native(function, **options)
-    raise UsageError(
-        f"{function!r} is no function of a checked module; name a file, a subject, or a function of "
-        "a module that load_checked() returned"
-    )
+    return check_python(function, **options)
 
 
 def passed(result: Checked) -> Checked:

@@ -8,6 +8,7 @@ elsewhere it sets those of all tests of the file.
 
 from __future__ import annotations
 
+import ast
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -18,9 +19,9 @@ from pathlib import Path
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import FAULTS, OFFERED
-from pulsar_ml.harness.functions import LANGUAGES
+from pulsar_ml.harness.functions import LANGUAGES, PYTHON
 from pulsar_ml.harness.functions.table import rows_for
-from pulsar_ml.input_files import bounded_text
+from pulsar_ml.input_files import bounded_text, one_line
 
 MOST_BYTES = 16 << 20  # length of a source file
 
@@ -108,6 +109,8 @@ def read_source(path: Path) -> TestSource:
     Raises UsageError for a file of another language, one that cannot be read, and for an option in
     its comments that does not exist.
     """
+    if path.suffix == PYTHON:
+        return python_source(path)
     language = LANGUAGES.get(path.suffix)
     if language is None:
         raise UsageError(
@@ -276,6 +279,33 @@ def option_value(key: str, value: str, place: str) -> object:
     return value
 
 
+def python_source(path: Path) -> TestSource:
+    """Return the test functions of a file, found by reading it: it is not imported.
+
+    Raises UsageError for a file that cannot be read or is no Python code.
+    """
+    text = bounded_text(path, "the file of tests", most=MOST_BYTES)
+    try:
+        tree = ast.parse(text)
+    except (SyntaxError, ValueError) as error:
+        raise UsageError(f"{path.name} is no Python code: {one_line(error)}") from None
+    tests = (
+        TestFunction(each.name, each.lineno)
+        for each in tree.body
+        if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
+    )
+    return TestSource(path.resolve(), "python", tuple(tests))
+
+
+def is_file_of_tests(file: Path) -> bool:
+    """Return True for a file of test functions, by its name; in Python only check_*.py is one."""
+    if file.suffix == PYTHON:
+        return file.stem.startswith("check_")
+    return file.suffix in LANGUAGES and (
+        file.stem.startswith(("test_", "check_")) or file.stem.endswith("_test")
+    )
+
+
 def test_files(paths: list[Path]) -> Iterator[Path]:
     """Yield the files of ``paths``; of a folder those named test_*, *_test or check_*."""
     for path in paths:
@@ -285,8 +315,7 @@ def test_files(paths: list[Path]) -> Iterator[Path]:
         yield from sorted(
             file
             for file in path.rglob("*")
-            if file.suffix in LANGUAGES
-            and (file.stem.startswith(("test_", "check_")) or file.stem.endswith("_test"))
+            if is_file_of_tests(file)
             and not any(
                 part.startswith(".") or part == "build" for part in file.relative_to(path).parts
             )

@@ -16,6 +16,7 @@ from pulsar_ml.harness.engine import locate
 from pulsar_ml.harness.locations.debug_info import Located, debug_info, distance_text
 from pulsar_ml.harness.search.symbols import (
     describe_pc,
+    interpreted_name,
     library_file,
     look_up_pcs,
     own_pc,
@@ -65,6 +66,8 @@ class Names:
         return self.found[address]
 
     def search(self, event: Event) -> str:
+        if name := interpreted_name(int(event["address"])):
+            return name
         found = self.located(event)
         if event["name"] is None:
             return str(found or "")

@@ -20,7 +20,7 @@ from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of, stack_of
-from pulsar_ml.harness.search.symbols import describe_pc
+from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
@@ -363,6 +363,12 @@ def sentence(raw: Mapping[str, Any]) -> str:
     """Describe the engine's failure in one sentence."""
     kind, thread, other = raw["kind"], raw["thread"], raw["other_thread"]
     who = f"thread {thread}" if int(thread) >= 0 else "the main thread"
+    name = interpreted_name(int(raw["address"]))
+    if kind == "data race" and name:
+        return (
+            f"{who}: {WORDS.get(raw['op'], raw['op'])} of {name}, unordered with thread {other}: "
+            f"{raw['other_op']}"
+        )
     if kind == "data race":
         return (
             f"{who}: {WORDS.get(raw['op'], raw['op'])} of {raw['width']} bytes, "

@@ -11,7 +11,9 @@ from typing import Any
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.symbols import (
+    FIRST_INTERPRETED,
     describe_pc,
+    interpreted_value,
     look_up_pcs,
     of_library,
     own_pc,
@@ -69,12 +71,19 @@ def lane_table(
 
 
 def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, Any]]) -> bool:
-    """Return True for plain accesses of one thread, and for those of libraries' own code.
+    """Return True for plain accesses of one thread, for those of libraries' own code, and for
+    variables of interpreted code that one thread uses.
 
     The access in which the execution ended is shown in any case.
     """
-    if event["op"] not in LIBRARY_STEPS or event["order"] == NOT_MADE or event is trace[-1]:
+    if event["order"] == NOT_MADE or event is trace[-1]:
         return False
+    if int(event["pc"]) >= FIRST_INTERPRETED and event["op"] in ("load", "store"):
+        return not names.shared(event)
+    if event["op"] not in LIBRARY_STEPS:
+        return False
+    if int(event["pc"]) >= FIRST_INTERPRETED:
+        return True  # the load or store behind it is the same access
     if event["op"] in ("read", "write") and (not names.shared(event) or names.hands_over(event)):
         return True
     return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]
@@ -181,6 +190,10 @@ def what_it_did(
     if op == "fence":
         return f"fence {order}"
     what = names.of(event)
+    if int(event["pc"]) >= FIRST_INTERPRETED and op in ("load", "store"):
+        arrow = "->" if op == "load" else "<-"
+        text = interpreted_value(int(event["value"]))
+        return f"{what} {arrow} {text}" if int(event["value"]) else f"{op} {what}"
     value = names.value(signed(event["value"]))
     if op == "load":
         stale = f" ({counted(int(event['stale']), 'store')} old)" if event["stale"] else ""

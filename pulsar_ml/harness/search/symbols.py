@@ -8,13 +8,18 @@ import shutil
 import subprocess
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from pulsar_ml.harness.engine import locate, match_places_by, symbol_at
 
 LONG_NAME = 80  # characters of a function's name
+FIRST_INTERPRETED = 1 << 60  # addresses from here on are no code of a module
 ARGUMENTS = re.compile(r"<[^<>]+>")
 Place = tuple[str, str, int]
 
+# Where addresses stand for places of interpreted code: an object with describe(pc), which returns
+# "" for others, source_line(pc), name_of(address) and value_of(number).
+INTERPRETED: list[Interpreted] = []
 KNOWN: dict[tuple[str, int], Place | None] = {}
 LIBRARY_PLACES: dict[tuple[str, int], Place] = {}  # of addresses in inlined code of a library
 # File and function of each call at an address, inlined ones included, the innermost first.
@@ -33,12 +38,33 @@ THREAD_START = re.compile(
 REFERENCE = re.compile(r"^std::reference_wrapper<(.*?) *>$")
 
 
+class Interpreted(Protocol):
+    """Places and variables of interpreted code, which the engine knows by numbers."""
+
+    def describe(self, pc: int) -> str: ...
+    def source_line(self, pc: int) -> str: ...
+    def name_of(self, address: int) -> str: ...
+    def value_of(self, number: int) -> str: ...
+
+
+def interpreted_name(address: int) -> str:
+    """Return the name of a variable of interpreted code; "" for other addresses."""
+    return next(filter(None, (each.name_of(address) for each in INTERPRETED)), "")
+
+
+def interpreted_value(number: int) -> str:
+    """Return the text of a value of interpreted code."""
+    return next(filter(None, (each.value_of(number) for each in INTERPRETED)), "?")
+
+
 @functools.cache
 def describe_pc(pc: int) -> str:
     """Return ``function file:line`` of the call before ``pc``.
 
     Without line numbers the function and its module, or the module and the offset in it.
     """
+    if pc >= FIRST_INTERPRETED:
+        return next(filter(None, (each.describe(pc) for each in INTERPRETED)), "?")
     found = locate(pc)
     if found is None:
         return "?"
@@ -65,6 +91,10 @@ def is_place(pc: int, text: str) -> bool:
     "Ring::push"); arguments and template parameters do not count. Code of a library that was
     inlined is at both places, its own and that of its caller.
     """
+    if pc >= FIRST_INTERPRETED:
+        function, _, line = describe_pc(pc).rpartition(" ")
+        file, _, number = line.rpartition(":")
+        return is_named((function.replace(".", "::"), file, int(number or 0)), text)
     found = locate(pc)
     if found is None:
         return False
@@ -95,6 +125,8 @@ def bare_name(function: str) -> str:
 
 def source_line(pc: int) -> str:
     """Return the source line at ``pc``; "" if the file is missing or newer than the module."""
+    if pc >= FIRST_INTERPRETED:
+        return next(filter(None, (each.source_line(pc) for each in INTERPRETED)), "")
     found = locate(pc)
     place = innermost(found[0], found[1] - 1) if found is not None else None
     if found is None or place is None:

@@ -60,6 +60,7 @@ cdef class Subject:
     cdef public object judge              # refuses wrong answers where no other judge is named
     cdef readonly tuple operations
     cdef readonly tuple settings
+    cdef readonly bint needs_gil          # its functions are called with the GIL
 
 
 cdef class Instance:

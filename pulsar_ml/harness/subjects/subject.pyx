@@ -227,9 +227,12 @@ cdef Subject wrap_subject(const PmlSubject* table, object build_id, object owner
     return subject
 
 
-def subject_at(size_t address, str build_id, object owner) -> Subject:
+def subject_at(size_t address, str build_id, object owner, *, bint needs_gil=False) -> Subject:
     """Return the Subject whose table is at ``address`` of a library that ``owner`` keeps loaded.
 
-    Raises ImportError for a table of another ABI.
+    The engine calls functions that ``needs_gil`` with the GIL. Raises ImportError for a table of
+    another ABI.
     """
-    return wrap_subject(<const PmlSubject*>address, build_id, owner)
+    subject = wrap_subject(<const PmlSubject*>address, build_id, owner)
+    subject.needs_gil = needs_gil
+    return subject

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
+from pulsar_ml.harness.testing import python_tests
 from pulsar_ml.harness.testing.collect import (
     SourceFile,
     add_settings,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.subjects.subject import Subject
 
 MARKER = "interleave"
+pytest_pyfunc_call = python_tests.pytest_pyfunc_call
 
 
 @pytest.hookimpl(trylast=True)  # after the other plugins, so that their option names are taken
@@ -87,7 +89,9 @@ def pytest_configure(config: pytest.Config) -> None:
         "markers",
         f"{MARKER}(executions=20000, seconds=None, programs=20, threads=2, operations=4, mode='c11', "
         "strategy='portfolio', seed=0, split=True, ...): defaults of the fixture of that name; see "
-        "pulsar_ml.harness.interleave. split=False: not one test for each worker of pytest-xdist",
+        "pulsar_ml.harness.interleave. split=False: not one test for each worker of pytest-xdist. "
+        "On a test without the fixture: every schedule of its Python threads is an execution "
+        "(executions=20000, semantics='gil', also=(), ...); see pulsar_ml.harness.check",
     )
     replayed = None
     if (record := config.getoption("interleave_replay")) is not None:

@@ -45,8 +45,8 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     Thread *t = current;
     uintptr_t address = (uintptr_t)info->si_addr;
     EngineFailure *f;
-    if (t == NULL) {
-        /* Not ours: as if there were no handler. */
+    if (t == NULL || python.after) {
+        /* Not ours, or in the interpreter: as if there were no handler. */
         for (int i = 0; i < N_FAULTS; i++)
             sigaction(FAULTS[i], &before[i], NULL);
         raise(signal);
@@ -115,7 +115,7 @@ static void on_wall_tick(int signal, void *context)
     int64_t used = processor_time();
     uint64_t pc;
     EngineFailure *f;
-    if (current == NULL || progress != wall_progress || used - wall_cpu > BUSY_NS) {
+    if (current == NULL || python.after || progress != wall_progress || used - wall_cpu > BUSY_NS) {
         wall_progress = progress;
         wall_cpu = used;
         wall_ticks = 0;
@@ -170,7 +170,7 @@ static void on_tick(int signal, siginfo_t *info, void *context)
     uint64_t progress = E.stats->executions * 1000003 + E.step;
     int moves = E.hooks != seen_hooks;
     seen_hooks = E.hooks;
-    if (current == NULL || progress != seen_progress) {
+    if (current == NULL || python.after || progress != seen_progress) {
         seen_progress = progress;
         seen_ticks = 0;
         return;

@@ -1,0 +1,187 @@
+/* Python threads: the functions by which pulsar_ml/harness/pythreads makes threads of the
+ * interpreter fibers of an execution. The caller names places of code, because its callers are not
+ * native, and calls in with the interpreter's lock held by the engine's thread of the system.
+ *
+ * A function that ends the execution does not return to its caller; the caller sees to its fibers
+ * when the engine calls `after` behind the execution. */
+
+#include "pulsar_ml/harness/pythreads/fibers.h"
+
+SHARED struct { void (*after)(int ended); } python;
+
+/* Calls `after` behind each execution from now on; NULL: no more. Signals of the system are not
+ * taken for failures meanwhile: the interpreter's state would not survive to leave it anywhere. */
+EXPORT void pml_python_attach(void (*after)(int ended)) { python.after = after; }
+
+/* The running thread of the program; -1 outside. */
+EXPORT int pml_python_number(void) { return current && current->controlled ? current->number : -1; }
+
+EXPORT int pml_python_recording(void) { return E.recording; }
+
+EXPORT uint64_t pml_python_random(void) { return next_random(); }
+
+EXPORT int64_t pml_python_clock(int step)
+{
+    return step && current && current->controlled ? read_clock(current) : E.now_ns;
+}
+
+/* A step at which others may go first, and nothing else. */
+EXPORT void pml_python_point(uintptr_t address, int writes)
+{
+    E.hooks++;
+    announce(current, address, writes);
+}
+
+/* A step that reads or writes the eight bytes at `address`, which stand for a variable of Python;
+ * it orders nothing. `shadow`: bytes for the detector of races, or 0. */
+EXPORT void pml_python_access(uintptr_t address, uintptr_t shadow, int writes, uint64_t value, uint64_t pc)
+{
+    Thread *t = current;
+    E.hooks++;
+    announce(t, address, writes);
+    if (shadow)
+        plain_bytes(t, shadow, 8, writes ? OP_WRITE : OP_READ, pc);
+    if (writes)
+        any_store64(t, address, value, __ATOMIC_RELAXED, pc);
+    else
+        any_load64(t, address, __ATOMIC_RELAXED, pc);
+}
+
+/* The thread holds a lock, or got what another thread released at this address. */
+EXPORT void pml_python_acquired(uintptr_t address, int owned, uint64_t pc)
+{
+    Thread *t = current;
+    Object *o = find_object(t, (void *)address, OBJECT_MUTEX);
+    if (owned)
+        o->owner = t->number;
+    lock_touched(o, t);
+    acquired(t, o, OP_LOCK, pc);
+}
+
+/* What the thread did so far is known to whoever acquires at this address; those that wait there
+ * look again. */
+EXPORT void pml_python_released(uintptr_t address, uint64_t pc)
+{
+    Thread *t = current;
+    Object *o = find_object(t, (void *)address, OBJECT_MUTEX);
+    o->owner = -1;
+    lock_touched(o, t);
+    released(t, o, o->clock, OP_UNLOCK, pc);
+    if (o->blocked)
+        release_blocked(o, o->blocked);
+}
+
+/* Waits until a thread releases at this address, for `span` nanoseconds at most (negative: for
+ * ever). 0 when the time was over. `deadline` keeps the end of the wait between calls; 0 at
+ * first. */
+EXPORT int pml_python_wait(uintptr_t address, int64_t span, int64_t *deadline, uint64_t pc)
+{
+    Thread *t = current;
+    Object *o = find_object(t, (void *)address, OBJECT_MUTEX);
+    if (*deadline == 0)
+        *deadline = span < 0 ? FOREVER : later(span);
+    return wait_for_lock(t, o, *deadline, pc) == 0;
+}
+
+/* A sleep may end before the threads that run have gone on: its span is no promise to them. */
+EXPORT void pml_python_sleep(int64_t span)
+{
+    Thread *t = current;
+    int64_t until = later(span);
+    if (span > 0 && (E.ready & ~t->bit) && !profile.learning && choose(t, CHOOSE_SLEEP, 2)) {
+        clock_to(until);
+        turn_over(t, 0);
+    } else {
+        turn_over(t, until);
+    }
+}
+
+/* Starts body(argument) as a thread that has this stack; its number. */
+EXPORT int pml_python_spawn(void *(*body)(void *), void *argument, char *top, uint64_t pc)
+{
+    int number = spawn(current, body, argument, pc);
+    if (number >= 0)
+        E.threads[number].fiber = fiber_prepare(top, spawned_entry);
+    return number;
+}
+
+/* Waits for the end of a thread, which many may do. 0 when the time was over. */
+EXPORT int pml_python_join(int number, int64_t span, uint64_t pc)
+{
+    Thread *t = current, *u = &E.threads[number];
+    Object *o;
+    int64_t until = span < 0 ? FOREVER : later(span);
+    announce(t, 0, 1);
+    o = find_object(t, (void *)((uintptr_t)number + 1), OBJECT_THREAD);
+    while (!u->done)
+        if (wait_for_lock(t, o, until, pc) != 0)
+            return 0;
+    if (!u->joined) {
+        u->joined = 1;
+        E.unjoined--;
+    }
+    clock_join(t->clock, u->clock);
+    hash_step((uint64_t)u->number << 32 ^ 0xB000);
+    watch_reset(t);
+    t->watch_lost = 1;
+    if (E.recording)
+        trace_event(t, OP_JOIN, (uintptr_t)number + 1, 0, (uint64_t)number, pc);
+    return 1;
+}
+
+EXPORT int pml_python_ended(int number) { return E.threads[number].done; }
+
+/* The stack of the running thread, from the outside in, for a failure that follows. */
+EXPORT void pml_python_stack(const uint64_t *places, int n)
+{
+    for (int i = 0; i < n && i < FRAMES; i++)
+        current->frames[i] = (uintptr_t)places[i];
+    current->depth = (uint32_t)(n < FRAMES ? n : FRAMES);
+}
+
+/* Ends the execution with a failure of the running thread. */
+EXPORT void pml_python_fail(int kind, const char *rule, const char *message)
+{
+    static const EngineEnd KINDS[] = {FAIL_INVARIANT, FAIL_ASSERTION, FAIL_UNCONTROLLED, FAIL_LOCK_MISUSE,
+                                      FAIL_BLOCKED};
+    Thread *t = current;
+    uint64_t pc = 0;
+    EngineFailure *f;
+    if (t->depth)
+        pc = t->frames[--t->depth % FRAMES];
+    f = fail(KINDS[kind], t, 0, pc);
+    if (f) {
+        snprintf(f->invariant, sizeof f->invariant, "%s", rule);
+        snprintf(f->message, sizeof f->message, "%s", message);
+    }
+    abandon();
+}
+
+/* Ends the execution without a failure, whatever threads are left. */
+EXPORT void pml_python_complete(void) { abandon(); }
+
+/* The lock at this address is no more. */
+EXPORT void pml_python_forget(uintptr_t address)
+{
+    for (uint32_t i = 0; i < n_objects; i++)
+        if (objects[i].address == address && objects[i].kind == OBJECT_MUTEX && objects[i].blocked == 0)
+            objects[i].address = 0;
+}
+
+/* Runs body() of the program's first thread on a stack of its own. */
+SHARED struct { Fiber outer; void (*body)(void); } other_stack;
+
+static void on_other_stack(void)
+{
+    Fiber unused;
+    other_stack.body();
+    fiber_switch(&unused, &other_stack.outer);
+    __builtin_unreachable();
+}
+
+EXPORT void pml_python_on_stack(char *top, void (*body)(void))
+{
+    Fiber inner = fiber_prepare(top, on_other_stack);
+    other_stack.body = body;
+    fiber_switch(&other_stack.outer, &inner);
+}

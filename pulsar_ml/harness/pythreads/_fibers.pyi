@@ -1,0 +1,36 @@
+from collections import deque
+from collections.abc import Callable
+from types import CodeType
+from typing import Any
+
+SUPPORTED: int
+
+def attach(
+    describe_code: Callable[[CodeType], Any],
+    on_exception: Callable[[BaseException], tuple[int, str, str, list[int]]],
+    before: Callable[[], object],
+    finish: Callable[[], object],
+    after: Callable[[], object],
+    thread_class: type,
+    active_threads: dict[int, Any],
+    started_event: object,
+    new_event: object,
+    abandoned: type[BaseException],
+    deque: type[deque[Any]],
+    run_method: object,
+    random: object,
+    local: type,
+    quiet: Callable[[int], object],
+    selection: int,
+    checked: bool,
+) -> dict[str, Any]: ...
+def detach() -> None: ...
+def fail(kind: int, message: str, /) -> None: ...
+def place_number(code: CodeType, instruction: int, /) -> int: ...
+def place_parts(place: int, /) -> tuple[CodeType, int] | None: ...
+def random() -> int: ...
+def recorded_names() -> tuple[dict[int, str], list[str]]: ...
+def recording() -> bool: ...
+def running() -> int: ...
+def set_test(function: Callable[[], object], name: str, /) -> int: ...
+def stacks() -> dict[int, list[int]]: ...

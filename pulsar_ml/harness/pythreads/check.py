@@ -1,0 +1,192 @@
+"""Explores Python functions as tests: :func:`check_python` and the functions of ``check_*.py``."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import inspect
+import sys
+from collections.abc import Callable, Iterable
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.building.build import engine_identity
+from pulsar_ml.harness.functions.source import TestFunction
+from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.failures import stacks_text
+from pulsar_ml.harness.pythreads.session import SEMANTICS, require_support, session
+from pulsar_ml.harness.search.child import Limits, LostError
+from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
+from pulsar_ml.harness.search.sandbox import call
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.subject import Subject, subject_at
+
+EXECUTIONS = 20_000  # of each test, at most
+WAITS = ("deadlock", "livelock", "not lock-free")
+
+Test = Callable[[], object]
+
+
+def python_subject(function: Test, name: str) -> Subject:
+    """Return the subject whose only operation calls ``function``.
+
+    There is one such subject at a time: the last one.
+    """
+    return subject_at(_fibers.set_test(function, name), build_of(function), None, needs_gil=True)
+
+
+def build_of(function: Test) -> str:
+    """Return a name for the code: of the test's file, this interpreter and the engine."""
+    key = hashlib.sha256(engine_identity())
+    key.update(sys.version.encode())
+    file = inspect.getsourcefile(inspect.unwrap(function))
+    if file is not None and Path(file).is_file():
+        key.update(Path(file).read_bytes())
+    return key.hexdigest()[:12]
+
+
+def program_of(subject: Subject) -> Program:
+    """Return the one program of a test: the engine's first thread calls the function."""
+    return Program.generate(subject, 0, threads=1, operations=1, noise=False)
+
+
+def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
+    """Return the engine's options for Python: one order of accesses, no heap of native code."""
+    if semantics not in SEMANTICS:
+        raise UsageError(
+            f"semantics {semantics!r} is not known; use one of: {', '.join(SEMANTICS)}"
+        )
+    fixed = {"mode": "sc", "races": semantics == "free", "leaks": False, "reuse": "quarantine"}
+    for name in fixed:
+        if name in options:
+            raise UsageError(f"a test in Python has no option {name!r}")
+    return {"executions": EXECUTIONS, **options, **fixed}
+
+
+def explore_python(
+    function: Test,
+    *,
+    name: str = "",
+    semantics: str = "gil",
+    also: Iterable[str] = (),
+    isolated: bool = True,
+    limits: Limits | None = None,
+    shrinks: bool = True,
+    **options: Any,
+) -> tuple[Exploration, str]:
+    """Explore the schedules of a Python function; return the counts and the text of its failure.
+
+    ``semantics`` is "gil", where single accesses never race, or "free", where two accesses to one
+    variable that nothing orders are a failure. ``also`` names installed packages that are under
+    test. The executions are made in a child process unless ``isolated`` is False. Other options
+    are those of :func:`pulsar_ml.harness.explore`.
+    """
+    require_support()
+    chosen = engine_options(semantics, options)
+    packages = tuple(also)
+    subject = python_subject(function, name or getattr(function, "__name__", "test"))
+    program = program_of(subject)
+
+    def explored() -> Exploration:
+        with session(semantics=semantics, also=packages):
+            return explore(subject, program, **chosen)
+
+    def in_process(work: Callable[[], Any]) -> Any:
+        return call(work, limits=limits) if isolated else work()
+
+    try:
+        done: Exploration = in_process(explored)
+    except LostError as error:
+        known = {**chosen, "first": chosen.get("first", 0), "part": chosen.get("part") or ""}
+        known.pop("executions")
+        done = lost_exploration(error, subject, program, known)
+    failure = done.failure
+    if failure is None:
+        return done, ""
+    if failure.ended_process:
+        return done, failure.summary()
+    found = failure
+
+    def described() -> tuple[Failure, str]:
+        with session(semantics=semantics, also=packages) as texts:
+            small = shrink(found, subject, budget=SHRINK_EXECUTIONS) if shrinks else found
+            return small, describe_failure(small, subject, texts)
+
+    small, text = in_process(described)
+    return replace(done, failure=small), text
+
+
+def describe_failure(failure: Failure, subject: Subject, texts: Any) -> str:
+    """Replay a failure in a session: its summary, table and stacks."""
+    text = failure.describe(subject)
+    if failure.kind in WAITS:
+        return f"{text}\n\n{stacks_text()}"
+    return f"{text}\n\n{texts.text}" if texts.text else text
+
+
+def replay_python(
+    function: Test,
+    failure: Failure,
+    *,
+    also: Iterable[str] = (),
+    isolated: bool = True,
+    limits: Limits | None = None,
+) -> tuple[bool, str]:
+    """Repeat a failure; return whether it came again, and its text."""
+    subject = python_subject(function, failure.subject)
+    semantics = "free" if failure.races else "gil"
+
+    def again() -> tuple[bool, str]:
+        with session(semantics=semantics, also=also) as texts:
+            found = failure.replay(subject).failure is not None
+            return found, describe_failure(failure, subject, texts)
+
+    return call(again, limits=limits) if isolated else again()
+
+
+def test_of(function: Test) -> TestFunction:
+    """Return name and line of a test."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return TestFunction(getattr(function, "__name__", "test"), code.co_firstlineno if code else 1)
+
+
+def file_of(function: Test) -> Path:
+    return Path(inspect.getsourcefile(inspect.unwrap(function)) or "python")
+
+
+def load_tests(path: Path) -> dict[str, Test]:
+    """Import a file and return its functions ``test_*``, in the order of the file.
+
+    Raises UsageError when the file cannot be imported.
+    """
+    module = load_file(path)
+    return {
+        name: value
+        for name, value in vars(module).items()
+        if name.startswith("test_") and inspect.isfunction(value)
+    }
+
+
+def load_file(path: Path) -> ModuleType:
+    name = path.stem
+    spec = importlib.util.spec_from_file_location(name, path.resolve())
+    if spec is None or spec.loader is None:
+        raise UsageError(f"{path} is no file of Python code")
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    folder = str(path.resolve().parent)
+    if folder not in sys.path:
+        sys.path.insert(0, folder)
+    try:
+        spec.loader.exec_module(module)
+    except FileNotFoundError:
+        raise UsageError(f"{path} does not exist") from None
+    except Exception as error:
+        raise UsageError(f"{path} cannot be imported: {type(error).__name__}: {error}") from error
+    return module

@@ -1,0 +1,48 @@
+/* The state of the native part of Python threads. One translation unit, module.c, includes the
+ * parts in the order of their use. Everything runs in one thread of the system, which holds the
+ * interpreter's lock. */
+#ifndef PULSAR_ML_PYTHREADS_STATE_H
+#define PULSAR_ML_PYTHREADS_STATE_H
+
+#include "pulsar_ml/harness/pythreads/native/interpreter.h"
+#include "pulsar_ml/harness/pythreads/fibers.h"
+#include "pulsar_ml/harness/subject.h"
+
+#define likely(x) __builtin_expect(!!(x), 1)
+#define unlikely(x) __builtin_expect(!!(x), 0)
+
+enum { MOST_FIBERS = 64, STACK_BYTES = 2 << 20 };
+enum { IDENT = 1000000 };         /* thread identifiers of an execution follow this number */
+
+/* A Python thread of the execution under way. */
+typedef struct {
+    int number;
+    PyThreadState *ts;            /* kept for the next execution */
+    char *stack;                  /* likewise */
+    PyObject *thread;             /* the threading.Thread, or NULL */
+    PyObject *function, *arguments, *keywords;
+    void *outside[5];             /* where it goes on when the execution was ended */
+    uint8_t started, done, unwinding, daemon, active;   /* active: threading has it */
+    uint32_t steps;               /* since the execution was ended */
+} PyFiber;
+
+static PyFiber fibers[MOST_FIBERS];
+static int n_fibers;              /* of this execution */
+static PyFiber *me;               /* the running one; NULL outside executions */
+static PyThreadState *host, *active;
+static PyObject *Abandoned;       /* raised in the threads of an execution that was ended */
+
+static struct {
+    PyObject *describe_code;      /* code -> None, or (kinds, numbers, names) */
+    PyObject *on_exception;       /* exception -> (kind, rule, message, places) */
+    PyObject *before;             /* of each execution */
+    PyObject *finish;             /* of its test function, in the first thread */
+    PyObject *after;              /* of many executions */
+    PyObject *quiet;              /* (1) before threads are abandoned, (0) behind that */
+    PyObject *random;             /* the generator of the module's functions */
+    PyObject *thread_class, *active_threads, *started_event, *new_event;
+    int checked;                  /* semantics `free`: accesses are checked for races */
+    int attached;
+} session;
+
+#endif

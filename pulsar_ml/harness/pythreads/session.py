@@ -1,0 +1,172 @@
+"""A session: while it lasts, the engine can execute Python functions with their threads.
+
+The interpreter's locks, queues, clocks, random numbers and threads belong to the engine within an
+execution. Everything is as it was outside executions, and after the session.
+"""
+
+from __future__ import annotations
+
+import gc
+import itertools
+import random
+import sys
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from types import CodeType
+from typing import Any
+
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.engine import Explorer  # noqa: F401  (its symbols are what _fibers calls)
+from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.failures import ExceptionTexts, register
+from pulsar_ml.harness.pythreads.points import CodeUnderTest, Described
+
+SELECTIONS: dict[tuple[str, ...], int] = {}  # a number for each choice of code under test
+SEMANTICS = ("gil", "free")
+
+
+class Abandoned(BaseException):
+    """Leaves the threads of an execution that was ended, so that ``finally`` and ``with`` run."""
+
+
+class StartedEvent:
+    """Stands for the event by which a thread tells that it has begun."""
+
+    def __init__(self, happened: bool) -> None:
+        self.happened = happened
+
+    def is_set(self) -> bool:
+        return self.happened
+
+    def set(self) -> None:
+        """Do nothing: one event stands for those of all threads."""
+
+    def _at_fork_reinit(self) -> None:
+        """Do nothing, in a child process."""
+
+    def wait(self, timeout: float | None = None) -> bool:
+        return self.happened
+
+
+def run_timer(timer: threading.Timer) -> None:
+    """The method ``run`` of timers: unlike a wait with a time-out, a sleep may end early."""
+    time.sleep(timer.interval)
+    if not timer.finished.is_set():
+        timer.function(*timer.args, **timer.kwargs)
+    timer.finished.set()
+
+
+def prepare_execution() -> None:
+    """Set back what the standard library counts."""
+    futures: Any = sys.modules.get("concurrent.futures.thread")
+    if futures is not None:
+        futures.ThreadPoolExecutor._counter = itertools.count().__next__
+
+
+def finish_test() -> None:
+    """Tell idle workers of thread pools to end, as the interpreter does at its exit."""
+    futures: Any = sys.modules.get("concurrent.futures.thread")
+    if futures is not None:
+        for queue in list(futures._threads_queues.values()):
+            queue.put(None)
+
+
+def keep_quiet(quiet: int) -> None:
+    """Switch the log off while the threads of an abandoned execution end, and on again."""
+    logging: Any = sys.modules.get("logging")
+    if logging is None:
+        return
+    if quiet:
+        keep_quiet.before = logging.root.manager.disable  # type: ignore[attr-defined]
+        logging.disable()
+    else:
+        logging.disable(getattr(keep_quiet, "before", 0))
+
+
+def require_support() -> None:
+    """Raise UsageError unless this interpreter is one whose threads the engine can run."""
+    if not _fibers.SUPPORTED:
+        version = ".".join(map(str, sys.version_info[:3]))
+        raise UsageError(
+            f"Python threads run under the engine on CPython 3.11, and this is {version}; "
+            "use python3.11 for such tests"
+        )
+
+
+@contextmanager
+def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[ExceptionTexts]:
+    """Prepare this process for executions of Python functions.
+
+    ``semantics`` is "gil", or "free" to report races as well. ``also`` names installed modules and
+    packages that are under test, too. Yields the texts of the last recorded failure.
+    """
+    require_support()
+    register()
+    if semantics not in SEMANTICS:
+        raise UsageError(
+            f"semantics {semantics!r} is not known; use one of: {', '.join(SEMANTICS)}"
+        )
+    under_test = CodeUnderTest(also)
+    texts = ExceptionTexts()
+
+    def describe_code(each: CodeType) -> Described | None:
+        return under_test.describe(each)
+
+    collects = gc.isenabled()
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+    methods = _fibers.attach(
+        describe_code=describe_code,
+        on_exception=texts.take,
+        before=prepare_execution,
+        finish=finish_test,
+        after=collect_garbage,
+        thread_class=threading.Thread,
+        active_threads=threading._active,  # type: ignore[attr-defined]
+        started_event=StartedEvent(True),
+        new_event=StartedEvent(False),
+        abandoned=Abandoned,
+        deque=deque,
+        run_method=threading.Thread.run,
+        random=random._inst,
+        local=threading.local,
+        quiet=keep_quiet,
+        selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
+        checked=semantics == "free",
+    )
+    with (
+        replaced_attributes(threading.Thread, methods),
+        replaced_attributes(threading.Timer, {"run": run_timer}),
+    ):
+        try:
+            yield texts
+        finally:
+            _fibers.detach()
+            gc.unfreeze()
+            if collects:
+                gc.enable()
+
+
+def collect_garbage() -> None:
+    """Collect what executions left in cycles; within an execution the collector does not run."""
+    gc.collect()
+
+
+@contextmanager
+def replaced_attributes(owner: type, values: dict[str, Callable[..., Any]]) -> Iterator[None]:
+    """Give a class other attributes for a while."""
+    before = {name: owner.__dict__.get(name) for name in values}
+    for name, value in values.items():
+        setattr(owner, name, value)
+    try:
+        yield
+    finally:
+        for name, kept in before.items():
+            if kept is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, kept)

@@ -1,0 +1,95 @@
+"""Runs test functions of pytest that carry the marker ``interleave`` under the engine.
+
+Such a test starts Python threads, and every execution is another schedule. A test with the fixture
+``interleave`` is not one of them: the marker has that fixture's options there.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, Any, NoReturn
+
+import pytest
+
+from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pulsar_ml.harness.functions.check import Checked
+    from pulsar_ml.harness.search.failure import Failure
+
+MARKER = "interleave"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
+    """Explore a marked test instead of calling it once."""
+    marker = pyfuncitem.get_closest_marker(MARKER)
+    if marker is None or MARKER in pyfuncitem.fixturenames:
+        return None
+    # The frames of pytest and of the engine are of no use to the reader.
+    __tracebackhide__ = True
+    arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
+    test = pyfuncitem.obj
+
+    def function() -> None:
+        test(**arguments)
+
+    function.__wrapped__ = test  # type: ignore[attr-defined]
+    options = {name: value for name, value in marker.kwargs.items() if name != "split"}
+    for name in ("seed", "executions"):
+        if (value := pyfuncitem.config.getoption(f"interleave_{name}")) is not None:
+            options[name] = value
+    run_marked(pyfuncitem, function, options)
+    return True
+
+
+def subject_name(item: pytest.Item) -> str:
+    """Return the test's name, which also names the file of its record."""
+    return re.sub(r"[^\w.\[\]-]", "_", item.name)[:100]
+
+
+def run_marked(item: pytest.Item, function: Callable[[], object], options: dict[str, Any]) -> None:
+    from pulsar_ml.errors import PulsarMlError
+    from pulsar_ml.harness.functions.check import check_python
+    from pulsar_ml.harness.search.interleave import InterleavingFailure
+
+    __tracebackhide__ = True
+    name = subject_name(item)
+    try:
+        if (recorded := item.config.stash[REPLAYED]) is not None:
+            replay(recorded, function, name, options)
+        result = check_python(function, name=name, **options)
+    except PulsarMlError as error:
+        pytest.fail(str(error), pytrace=False)
+    note(item, result)
+    if result.failure is not None:
+        raise InterleavingFailure(result.failure, f"{result.text}\n{result.describe()}")
+    if result.verdict != "clean":
+        pytest.fail(result.describe(), pytrace=False)
+
+
+def replay(
+    failure: Failure, function: Callable[[], object], name: str, options: dict[str, Any]
+) -> NoReturn:
+    from pulsar_ml.harness.pythreads.check import replay_python
+    from pulsar_ml.harness.search.interleave import InterleavingFailure
+
+    __tracebackhide__ = True
+    if failure.subject != name:
+        pytest.skip(f"the record is of the test {failure.subject!r}")
+    again, text = replay_python(function, failure, also=options.get("also", ()))
+    if again:
+        raise InterleavingFailure(failure, text)
+    pytest.skip("the failure did not come again")
+
+
+def note(item: pytest.Item, result: Checked) -> None:
+    """Add the counts to the properties of the test, which JUnit XML shows."""
+    item.user_properties.append((EXPLORED, f"{item.name}: {result.describe()}"))
+    item.user_properties.append(("pulsar_ml.executions", result.exploration.executions))
+    if result.failure is not None:
+        record = keep_record(result.failure, item.config)
+        item.user_properties.append((FAILURE, result.failure.short()))
+        item.user_properties.append((RECORD, str(record)))

@@ -1,0 +1,177 @@
+"""Executions that end early, what they leave behind, and what is as it was outside of them."""
+
+from __future__ import annotations
+
+import ctypes
+import gc
+import os
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+
+import pytest
+
+from pulsar_ml.errors import NondeterminismError, UsageError
+from pulsar_ml.harness import InterleavingFailure, check
+from pulsar_ml.harness.engine import Explorer
+from pulsar_ml.harness.pythreads.check import explore_python, program_of, python_subject
+from pulsar_ml.harness.pythreads.session import session
+
+EXECUTIONS = 1500
+pause = time.sleep  # takes no real time within an execution
+
+
+def crossed_locks() -> None:
+    """Deadlocks often, with a generator, ``finally``, ``with`` and an exception under way."""
+    a, b = threading.Lock(), threading.Lock()
+
+    def numbers() -> Iterator[int]:
+        with a:
+            try:
+                yield 1
+            finally:
+                ended.append(1)
+
+    def first() -> None:
+        for _ in numbers():
+            try:
+                raise KeyError
+            except KeyError:
+                with b:
+                    pass
+
+    def second() -> None:
+        try:
+            with b, a:
+                pass
+        finally:
+            ended.append(2)
+
+    threads = [threading.Thread(target=target) for target in (first, second)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+
+
+ended: list[int] = []
+
+
+def test_abandoned_threads_unwind_and_leave_nothing() -> None:
+    ended.clear()
+    deadlocks = 0
+    states = len(sys._current_frames())
+    with session():
+        subject = python_subject(crossed_locks, "crossed_locks")
+        explorer = Explorer(
+            subject, program_of(subject), mode="sc", races=False, leaks=False, strategy="random"
+        )
+        done = 0
+        while done < EXECUTIONS:
+            done += explorer.run(done, EXECUTIONS - done)
+            deadlocks += explorer.failed()
+        gc.collect()
+        left = [each for each in gc.get_objects() if isinstance(each, threading.Thread)]
+    assert deadlocks > EXECUTIONS // 10
+    assert ended.count(1) == ended.count(2) == EXECUTIONS
+    assert not left
+    assert len(sys._current_frames()) == states
+
+
+def test_a_thread_that_catches_everything_is_given_up() -> None:
+    def stubborn() -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        while True:
+            try:
+                lock.acquire()
+            except BaseException:
+                pause(1)
+
+    done, text = explore_python(stubborn, executions=5)
+    assert done.failure is not None
+    assert done.failure.kind == "deadlock", text
+
+
+def test_an_interpreter_that_crashes_is_a_failure() -> None:
+    def crash() -> None:
+        thread = threading.Thread(target=ctypes.string_at, args=(0,))
+        thread.start()
+        thread.join()
+
+    done, text = explore_python(crash, executions=5)
+    assert done.failure is not None
+    assert done.failure.ended_process
+    assert "SIGSEGV" in text
+
+
+def test_calls_that_wait_outside_are_named() -> None:
+    def receive() -> None:
+        socket.socketpair()[0].recv(1)
+
+    def run() -> None:
+        subprocess.run(["true"], check=True)
+
+    with pytest.raises(NondeterminismError, match=r"_socket\.socket\.recv"):
+        explore_python(receive, executions=5)
+    with pytest.raises(NondeterminismError, match=r"fork_exec"):
+        explore_python(run, executions=5)
+
+
+def test_what_the_engine_does_not_decide_is_noticed() -> None:
+    numbers = [0]
+
+    def counted() -> None:
+        numbers[0] += 1
+        for _ in range(numbers[0] % 7):
+            numbers[0] = numbers[0]
+
+    with pytest.raises(NondeterminismError):
+        explore_python(counted, executions=500)
+
+
+def test_everything_is_as_it_was_afterwards() -> None:
+    methods = {name: threading.Thread.__dict__[name] for name in ("start", "join", "__init__")}
+    run = threading.Timer.run
+    explore_python(crossed_locks, executions=5, isolated=False)
+    assert {name: threading.Thread.__dict__[name] for name in methods} == methods
+    assert threading.Timer.run is run
+    assert "__hash__" not in threading.Thread.__dict__
+    assert gc.isenabled()
+    lock = threading.Lock()
+    thread = threading.Thread(target=lock.acquire)
+    thread.start()
+    thread.join()
+    assert lock.locked()
+    assert time.time() > 1.7e9 + 1e6
+    assert os.urandom(8) != os.urandom(8)
+    receiver, sender = socket.socketpair()
+    with receiver, sender:
+        sender.send(b"x")
+        assert receiver.recv(1) == b"x"
+
+
+def test_threads_that_are_not_joined_end_before_the_execution() -> None:
+    found: list[int] = []
+
+    def leave() -> None:
+        found.clear()
+        threading.Thread(target=found.append, args=(1,)).start()
+
+    done, text = explore_python(leave, isolated=False, executions=100)
+    assert done.failure is None, text
+    assert found == [1]
+
+
+def test_a_function_is_a_test() -> None:
+    with pytest.raises(InterleavingFailure, match="deadlock"):
+        check(crossed_locks)
+    with pytest.raises(AssertionError, match="nothing exercised"):
+        check(lambda: None, executions=10)
+    with pytest.raises(UsageError, match="semantics"):
+        check(crossed_locks, semantics="none")
+    with pytest.raises(UsageError, match="no option 'mode'"):
+        check(crossed_locks, mode="c11")
