@@ -1,0 +1,109 @@
+/* A Python function as a subject of the engine: its first thread calls the function, waits for the
+ * threads that are not daemons, and ends the execution. */
+
+static PyObject *test_function;
+static char instance;
+
+/* Takes the current exception for the failure of the running thread. */
+static void fail_by_exception(void)
+{
+    PyObject *type, *value, *traceback, *found, *places;
+    const char *rule, *message;
+    char kept_rule[28], kept_message[224];
+    uint64_t around[64];
+    int kind = PYTHON_EXCEPTION, n = 0;
+    PyFiber *f = me;
+    PyErr_Fetch(&type, &value, &traceback);
+    PyErr_NormalizeException(&type, &value, &traceback);
+    if (traceback)
+        PyException_SetTraceback(value, traceback);
+    me = NULL;
+    found = PyObject_CallFunctionObjArgs(session.on_exception, value, NULL);
+    me = f;
+    snprintf(kept_rule, sizeof kept_rule, "exception");
+    snprintf(kept_message, sizeof kept_message, "an exception that cannot be shown");
+    if (found && PyArg_ParseTuple(found, "issO!", &kind, &rule, &message, &PyList_Type, &places)) {
+        snprintf(kept_rule, sizeof kept_rule, "%s", rule);
+        snprintf(kept_message, sizeof kept_message, "%s", message);
+        for (Py_ssize_t i = 0; i < PyList_GET_SIZE(places) && n < 64; i++)
+            around[n++] = PyLong_AsUnsignedLongLong(PyList_GET_ITEM(places, i));
+    }
+    Py_XDECREF(found);
+    Py_XDECREF(type);
+    Py_XDECREF(value);
+    Py_XDECREF(traceback);
+    PyErr_Clear();
+    pml_python_stack(around, n);
+    pml_python_fail(kind, kept_rule, kept_message);
+}
+
+static void join_all(void)
+{
+    for (int i = 1; i < n_fibers && !PyErr_Occurred(); i++)
+        if (!fibers[i].daemon && !fibers[i].done)
+            join_number(i, -1);
+}
+
+static void run_test(void)
+{
+    PyFiber *f = &fibers[0];
+    PyObject *result = NULL;
+    goes_on(f);
+    f->started = 1;
+    result = PyObject_CallNoArgs(session.before);
+    if (result) {
+        Py_DECREF(result);
+        result = PyObject_CallNoArgs(test_function);
+    }
+    Py_XDECREF(result);
+    end_fiber(f);
+    result = PyObject_CallNoArgs(session.finish);
+    Py_XDECREF(result);
+    end_fiber(f);
+    join_all();
+    end_fiber(f);
+    f->done = 1;
+    for (int i = 1; i < n_fibers; i++)
+        if (!fibers[i].done)
+            pml_python_complete();
+}
+
+static void *create(const int64_t *settings, int32_t threads) { return &instance; }
+
+static void apply(void *unused, int32_t thread, const PmlCall *call, PmlResult *result, PmlViolation *violation)
+{
+    threads_made = 0;
+    if (unlikely(pml_python_recording())) {
+        PyDict_Clear(location_names);
+        PyList_SetSlice(noted_values, 0, PyList_GET_SIZE(noted_values), NULL);
+    }
+    n_fibers = 0;
+    random_seeded = 0;
+    if (prepare_fiber(0) == NULL) {
+        PyErr_Clear();
+        pml_python_fail(PYTHON_UNCONTROLLED, "", "no memory for the test's thread");
+    }
+    n_fibers = 1;
+    pml_python_on_stack(fibers[0].stack + STACK_BYTES, run_test);
+}
+
+static void check(void *unused, PmlViolation *violation) {}
+static void destroy(void *unused) {}
+
+static const PmlOperation RUN = {"test", 1, PML_ANY_THREAD, 0, 0, {{0, 0, 0}}};
+static const PmlArgument NO_SETTING = {0, 0, 0};
+static char test_name[128] = "test";
+static const PmlSubject SUBJECT = {PML_SUBJECT_ABI, 1, 0, 1, test_name, test_name, &RUN, &NO_SETTING,
+                                   create, apply, check, destroy};
+
+/* test(function, name): the function that executions call from now on; the table's address. */
+static PyObject *set_test(PyObject *module, PyObject *arguments)
+{
+    PyObject *function;
+    const char *name;
+    if (!PyArg_ParseTuple(arguments, "Os", &function, &name))
+        return NULL;
+    Py_XSETREF(test_function, Py_NewRef(function));
+    snprintf(test_name, sizeof test_name, "%s", name);
+    return PyLong_FromVoidPtr((void *)&SUBJECT);
+}

@@ -1,0 +1,489 @@
+/* Locks, queues, clocks and random numbers of the interpreter's own modules as the code under test
+ * calls them. Their functions are replaced in the tables that hold their addresses, so every
+ * reference that a program took before is replaced, too, and nothing is left behind afterwards.
+ *
+ * A lock stays the interpreter's object. A thread that does not get it waits in the engine. */
+
+typedef PyObject *(*WithKeywords)(PyObject *, PyObject *, PyObject *);
+typedef PyObject *(*Fast)(PyObject *, PyObject *const *, Py_ssize_t);
+typedef PyObject *(*FastWithKeywords)(PyObject *, PyObject *const *, Py_ssize_t, PyObject *);
+typedef PyObject *(*OfClass)(PyObject *, PyTypeObject *, PyObject *const *, Py_ssize_t, PyObject *);
+
+static struct {
+    WithKeywords lock_acquire;
+    PyCFunction lock_release;
+    destructor lock_free, rlock_free;
+    WithKeywords rlock_acquire;
+    PyCFunction rlock_release, rlock_is_owned, rlock_acquire_restore, rlock_release_save;
+    FastWithKeywords queue_put;
+    OfClass queue_get, queue_get_nowait;
+    PyCFunction get_ident, sleep, urandom, random_random, random_getrandbits, start_new_thread;
+    Fast random_seed;
+    PyCFunction time, time_ns, monotonic, monotonic_ns, perf_counter, perf_counter_ns;
+} original;
+
+static PyObject *no_arguments, *not_blocking;   /* () and (False,) */
+static PyTypeObject *lock_type, *rlock_type;
+
+/* Where a thread stands, for a wait or a recorded step. */
+static inline uint64_t place_if_recorded(void)
+{
+    if (likely(!pml_python_recording()))
+        return 0;
+    note_stack();
+    return my_place();
+}
+
+/* -1 with an exception for a time that is none. `span` is negative for ever. */
+static int span_of(double timeout, int blocking, int64_t *span)
+{
+    if (!blocking && timeout != -1) {
+        PyErr_SetString(PyExc_ValueError, "can't specify a timeout for a non-blocking call");
+        return -1;
+    }
+    if (timeout < 0 && timeout != -1) {
+        PyErr_SetString(PyExc_ValueError, "timeout value must be a non-negative number");
+        return -1;
+    }
+    *span = timeout < 0 ? -1 : timeout > 9e9 ? INT64_MAX : (int64_t)(timeout * 1e9);
+    return 0;
+}
+
+static int acquire_arguments(PyObject *arguments, PyObject *keywords, int *blocking, int64_t *span)
+{
+    static char *names[] = {"blocking", "timeout", NULL};
+    double timeout = -1;
+    *blocking = 1;
+    *span = -1;
+    if (keywords == NULL && PyTuple_GET_SIZE(arguments) == 0)
+        return 0;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|pd:acquire", names, blocking, &timeout))
+        return -1;
+    return span_of(timeout, *blocking, span);
+}
+
+/* Waits until another thread releases at the address. 1: it did; 0: the time was over; -1. */
+static int wait_at(PyFiber *f, uintptr_t address, int64_t span, int64_t *deadline)
+{
+    volatile int in_time = 1;
+    if (unlikely(f->unwinding)) {
+        PyErr_SetNone(Abandoned);
+        return -1;
+    }
+    note_waiting_stack();
+    if (IN_ENGINE(f, in_time = pml_python_wait(address, span, deadline, my_place())) < 0)
+        return -1;
+    return in_time;
+}
+
+static int point_at(PyFiber *f, uintptr_t address)
+{
+    if (unlikely(f->unwinding))
+        return 0;
+    return IN_ENGINE(f, pml_python_point(address, 1));
+}
+
+static int acquired_at(PyFiber *f, uintptr_t address, int owned)
+{
+    uint64_t place;
+    if (unlikely(f->unwinding))
+        return 0;
+    place = place_if_recorded();
+    return IN_ENGINE(f, pml_python_acquired(address, owned, place));
+}
+
+static int released_at(PyFiber *f, uintptr_t address)
+{
+    uint64_t place;
+    if (unlikely(f->unwinding))
+        return 0;
+    place = place_if_recorded();
+    return IN_ENGINE(f, pml_python_released(address, place));
+}
+
+/* Lock ---------------------------------------------------------------------------------------- */
+
+static int try_lock(PyObject *lock)
+{
+    PyObject *got = original.lock_acquire(lock, not_blocking, NULL);
+    if (got == NULL)
+        return -1;
+    Py_DECREF(got);
+    return got == Py_True;
+}
+
+static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
+{
+    PyFiber *f = me;
+    int64_t deadline = 0;
+    int got, in_time;
+    if (point_at(f, lock_key(lock)) < 0)
+        return NULL;
+    while ((got = try_lock(lock)) == 0) {
+        if (!blocking || span == 0)
+            Py_RETURN_FALSE;
+        in_time = wait_at(f, lock_key(lock), span, &deadline);
+        if (in_time < 0)
+            return NULL;
+        if (in_time == 0)
+            Py_RETURN_FALSE;
+    }
+    if (got < 0)
+        return NULL;
+    if (acquired_at(f, lock_key(lock), 1) < 0)
+        return NULL;
+    Py_RETURN_TRUE;
+}
+
+static PyObject *lock_acquire(PyObject *lock, PyObject *arguments, PyObject *keywords)
+{
+    int blocking;
+    int64_t span;
+    if (me == NULL)
+        return original.lock_acquire(lock, arguments, keywords);
+    if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
+        return NULL;
+    return take_lock(lock, blocking, span);
+}
+
+static PyObject *lock_release(PyObject *lock, PyObject *unused)
+{
+    PyFiber *f = me;
+    PyObject *result;
+    if (f == NULL)
+        return original.lock_release(lock, unused);
+    if (point_at(f, lock_key(lock)) < 0)
+        return NULL;
+    result = original.lock_release(lock, unused);
+    if (result && released_at(f, lock_key(lock)) < 0)
+        Py_CLEAR(result);
+    return result;
+}
+
+static PyObject *lock_exit(PyObject *lock, PyObject *unused) { return lock_release(lock, NULL); }
+
+static void lock_free(PyObject *lock)
+{
+    if (me)
+        forget_lock(lock);
+    original.lock_free(lock);
+}
+
+/* RLock --------------------------------------------------------------------------------------- *
+ * The interpreter's compares threads of the system, which all are one here: its owner is kept
+ * aside. */
+
+enum { RLOCKS = 1 << 12 };
+typedef struct { PyObject *lock; uint32_t generation; int32_t owner; int64_t count; } Owned;
+static Owned rlocks[RLOCKS];
+
+static Owned *owned(PyObject *lock)
+{
+    uint32_t at = (uint32_t)(((uintptr_t)lock >> 4) * UINT64_C(0x9E3779B97F4A7C15) >> 40) & (RLOCKS - 1);
+    for (int i = 0; i < RLOCKS; i++, at = (at + 1) & (RLOCKS - 1)) {
+        if (rlocks[at].generation != generation)
+            rlocks[at] = (Owned){lock, generation, -1, 0};
+        if (rlocks[at].lock == lock)
+            return &rlocks[at];
+    }
+    pml_python_fail(PYTHON_UNCONTROLLED, "", "the execution uses more reentrant locks than can be followed");
+}
+
+static PyObject *take_rlock(PyObject *lock, int blocking, int64_t span, int64_t count)
+{
+    PyFiber *f = me;
+    Owned *o;
+    int64_t deadline = 0;
+    int in_time;
+    if (point_at(f, lock_key(lock)) < 0)
+        return NULL;
+    o = owned(lock);
+    if (o->owner == f->number && o->count) {
+        o->count += count;
+        Py_RETURN_TRUE;
+    }
+    while (o->count) {
+        if (!blocking || span == 0)
+            Py_RETURN_FALSE;
+        in_time = wait_at(f, lock_key(lock), span, &deadline);
+        if (in_time < 0)
+            return NULL;
+        if (in_time == 0)
+            Py_RETURN_FALSE;
+    }
+    o->owner = f->number;
+    o->count = count;
+    if (acquired_at(f, lock_key(lock), 1) < 0)
+        return NULL;
+    Py_RETURN_TRUE;
+}
+
+static PyObject *rlock_acquire(PyObject *lock, PyObject *arguments, PyObject *keywords)
+{
+    int blocking;
+    int64_t span;
+    if (me == NULL)
+        return original.rlock_acquire(lock, arguments, keywords);
+    if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
+        return NULL;
+    return take_rlock(lock, blocking, span, 1);
+}
+
+static int leave_rlock(PyObject *lock, int64_t count)
+{
+    PyFiber *f = me;
+    Owned *o = owned(lock);
+    if (o->count == 0 || o->owner != f->number) {
+        PyErr_SetString(PyExc_RuntimeError, "cannot release un-acquired lock");
+        return -1;
+    }
+    if (o->count > count) {
+        o->count -= count;
+        return 0;
+    }
+    if (point_at(f, lock_key(lock)) < 0)
+        return -1;
+    o->count = 0;
+    o->owner = -1;
+    return released_at(f, lock_key(lock));
+}
+
+static PyObject *rlock_release(PyObject *lock, PyObject *unused)
+{
+    if (me == NULL)
+        return original.rlock_release(lock, unused);
+    if (leave_rlock(lock, 1) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+static PyObject *rlock_exit(PyObject *lock, PyObject *unused) { return rlock_release(lock, NULL); }
+
+static PyObject *rlock_is_owned(PyObject *lock, PyObject *unused)
+{
+    if (me == NULL)
+        return original.rlock_is_owned(lock, unused);
+    return PyBool_FromLong(owned(lock)->count && owned(lock)->owner == me->number);
+}
+
+static PyObject *rlock_release_save(PyObject *lock, PyObject *unused)
+{
+    int64_t count;
+    if (me == NULL)
+        return original.rlock_release_save(lock, unused);
+    count = owned(lock)->count;
+    if (leave_rlock(lock, count ? count : 1) < 0)
+        return NULL;
+    return Py_BuildValue("Li", (long long)count, me->number);
+}
+
+static PyObject *rlock_acquire_restore(PyObject *lock, PyObject *arguments)
+{
+    long long count;
+    int number;
+    PyObject *got;
+    if (me == NULL)
+        return original.rlock_acquire_restore(lock, arguments);
+    if (!PyArg_ParseTuple(arguments, "(Li):_acquire_restore", &count, &number))
+        return NULL;
+    got = take_rlock(lock, 1, -1, count);
+    if (got == NULL)
+        return NULL;
+    Py_DECREF(got);
+    Py_RETURN_NONE;
+}
+
+static void rlock_free(PyObject *lock)
+{
+    if (me) {
+        owned(lock)->count = 0;
+        forget_lock(lock);
+    }
+    original.rlock_free(lock);
+}
+
+/* queue.SimpleQueue ---------------------------------------------------------------------------- */
+
+static PyObject *queue_put(PyObject *queue, PyObject *const *arguments, Py_ssize_t n, PyObject *names)
+{
+    PyFiber *f = me;
+    PyObject *result;
+    if (f == NULL)
+        return original.queue_put(queue, arguments, n, names);
+    if (point_at(f, location(queue, NULL, 0)) < 0)
+        return NULL;
+    result = original.queue_put(queue, arguments, n, names);
+    if (result && released_at(f, location(queue, NULL, 0)) < 0)
+        Py_CLEAR(result);
+    return result;
+}
+
+static PyObject *queue_take(PyObject *queue, PyTypeObject *type, int blocking, int64_t span)
+{
+    PyFiber *f = me;
+    int64_t deadline = 0;
+    PyObject *item;
+    int in_time = 1;
+    if (point_at(f, location(queue, NULL, 0)) < 0)
+        return NULL;
+    for (;;) {
+        item = original.queue_get_nowait(queue, type, NULL, 0, NULL);
+        if (item) {
+            if (acquired_at(f, location(queue, NULL, 0), 0) < 0)
+                Py_CLEAR(item);
+            return item;
+        }
+        if (!blocking || span == 0 || in_time == 0)
+            return NULL;          /* with the exception Empty */
+        PyErr_Clear();
+        in_time = wait_at(f, location(queue, NULL, 0), span, &deadline);
+        if (in_time < 0)
+            return NULL;
+    }
+}
+
+static PyObject *queue_get(PyObject *queue, PyTypeObject *type, PyObject *const *arguments, Py_ssize_t n,
+                           PyObject *names)
+{
+    PyObject *values[2] = {Py_True, Py_None};
+    int64_t span = -1;
+    int blocking;
+    if (me == NULL)
+        return original.queue_get(queue, type, arguments, n, names);
+    for (Py_ssize_t i = 0; i < n && i < 2; i++)
+        values[i] = arguments[i];
+    for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
+        values[PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(names, i), "timeout") == 0] = arguments[n + i];
+    if ((blocking = PyObject_IsTrue(values[0])) < 0)
+        return NULL;
+    if (blocking && values[1] != Py_None) {
+        double timeout = PyFloat_AsDouble(values[1]);
+        if (PyErr_Occurred())
+            return NULL;
+        if (timeout < 0) {
+            PyErr_SetString(PyExc_ValueError, "'timeout' must be a non-negative number");
+            return NULL;
+        }
+        if (span_of(timeout, 1, &span) < 0)
+            return NULL;
+    }
+    return queue_take(queue, type, blocking, span);
+}
+
+static PyObject *queue_get_nowait(PyObject *queue, PyTypeObject *type, PyObject *const *arguments, Py_ssize_t n,
+                                  PyObject *names)
+{
+    return me ? queue_take(queue, type, 0, 0) : original.queue_get_nowait(queue, type, arguments, n, names);
+}
+
+/* Clocks --------------------------------------------------------------------------------------- */
+
+static const double EPOCH = 1700000000;   /* of virtual wall time, in seconds */
+
+#define CLOCK(name, value)                                                        \
+    static PyObject *virtual_##name(PyObject *module, PyObject *unused)           \
+    {                                                                             \
+        int64_t now;                                                              \
+        if (me == NULL)                                                           \
+            return original.name(module, unused);                                 \
+        now = pml_python_clock(!me->unwinding);                                   \
+        return value;                                                             \
+    }
+
+CLOCK(time, PyFloat_FromDouble(EPOCH + (double)now / 1e9))
+CLOCK(time_ns, PyLong_FromLongLong((long long)EPOCH * 1000000000 + now))
+CLOCK(monotonic, PyFloat_FromDouble((double)now / 1e9))
+CLOCK(monotonic_ns, PyLong_FromLongLong(now))
+CLOCK(perf_counter, PyFloat_FromDouble((double)now / 1e9))
+CLOCK(perf_counter_ns, PyLong_FromLongLong(now))
+
+static PyObject *virtual_sleep(PyObject *module, PyObject *seconds)
+{
+    PyFiber *f = me;
+    double span;
+    int64_t nanoseconds;
+    if (f == NULL)
+        return original.sleep(module, seconds);
+    span = PyFloat_AsDouble(seconds);
+    if (PyErr_Occurred())
+        return NULL;
+    if (span < 0) {
+        PyErr_SetString(PyExc_ValueError, "sleep length must be non-negative");
+        return NULL;
+    }
+    if (f->unwinding)
+        return unwinding_step(f) < 0 ? NULL : Py_NewRef(Py_None);
+    if (span_of(span, 1, &nanoseconds) < 0)
+        return NULL;
+    note_stack();
+    if (IN_ENGINE(f, pml_python_sleep(nanoseconds)) < 0)
+        return NULL;
+    Py_RETURN_NONE;
+}
+
+/* Random numbers ------------------------------------------------------------------------------- */
+
+static PyObject *virtual_urandom(PyObject *module, PyObject *size)
+{
+    PyObject *result;
+    Py_ssize_t n;
+    if (me == NULL)
+        return original.urandom(module, size);
+    n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
+    if (n == -1 && PyErr_Occurred())
+        return NULL;
+    result = PyBytes_FromStringAndSize(NULL, n);
+    for (Py_ssize_t i = 0; result && i < n; i++)
+        PyBytes_AS_STRING(result)[i] = (char)(pml_python_random() >> 24);
+    return result;
+}
+
+static int random_seeded;         /* the module's generator, in this execution */
+
+/* Seeds a generator from the engine's numbers. */
+static PyObject *seed_by_engine(PyObject *generator)
+{
+    PyObject *seed = PyLong_FromUnsignedLongLong(pml_python_random()), *result;
+    if (seed == NULL)
+        return NULL;
+    result = original.random_seed(generator, &seed, 1);
+    Py_DECREF(seed);
+    return result;
+}
+
+static int seed_once(PyObject *generator)
+{
+    PyObject *result;
+    if (me == NULL || random_seeded || generator != session.random)
+        return 0;
+    random_seeded = 1;
+    result = seed_by_engine(generator);
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+}
+
+static PyObject *virtual_random(PyObject *generator, PyObject *unused)
+{
+    return seed_once(generator) < 0 ? NULL : original.random_random(generator, unused);
+}
+
+static PyObject *virtual_getrandbits(PyObject *generator, PyObject *bits)
+{
+    return seed_once(generator) < 0 ? NULL : original.random_getrandbits(generator, bits);
+}
+
+static PyObject *virtual_seed(PyObject *generator, PyObject *const *arguments, Py_ssize_t n)
+{
+    if (me && generator == session.random)
+        random_seeded = 1;
+    if (me && (n == 0 || arguments[0] == Py_None))
+        return seed_by_engine(generator);
+    return original.random_seed(generator, arguments, n);
+}
+
+static PyObject *virtual_get_ident(PyObject *module, PyObject *unused)
+{
+    if (me == NULL || me->number == 0)
+        return original.get_ident(module, unused);
+    return PyLong_FromLong(IDENT + me->number);
+}

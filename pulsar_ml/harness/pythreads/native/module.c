@@ -1,0 +1,47 @@
+/* pulsar_ml.harness.pythreads._fibers: the native part of Python threads under the engine. */
+
+#include "pulsar_ml/harness/pythreads/native/state.h"
+
+#ifndef PULSAR_ML_NO_PYTHON_THREADS
+#include "pulsar_ml/harness/pythreads/native/fibers.c"
+#include "pulsar_ml/harness/pythreads/native/locations.c"
+#include "pulsar_ml/harness/pythreads/native/codes.c"
+#include "pulsar_ml/harness/pythreads/native/locks.c"
+#include "pulsar_ml/harness/pythreads/native/threads.c"
+#include "pulsar_ml/harness/pythreads/native/points.c"
+#include "pulsar_ml/harness/pythreads/native/executions.c"
+#include "pulsar_ml/harness/pythreads/native/unmodelled.c"
+#include "pulsar_ml/harness/pythreads/native/replace.c"
+#endif
+
+static PyMethodDef METHODS[] = {
+#ifndef PULSAR_ML_NO_PYTHON_THREADS
+    {"attach", (PyCFunction)(void *)attach, METH_VARARGS | METH_KEYWORDS, NULL},
+    {"detach", detach, METH_NOARGS, NULL},
+    {"set_test", set_test, METH_VARARGS, NULL},
+    {"place_parts", place_parts, METH_O, NULL},
+    {"place_number", place_number, METH_VARARGS, NULL},
+    {"recorded_names", recorded_names, METH_NOARGS, NULL},
+    {"recording", recording, METH_NOARGS, NULL},
+    {"stacks", stacks, METH_NOARGS, NULL},
+    {"running", running, METH_NOARGS, NULL},
+    {"fail", fail_test, METH_VARARGS, NULL},
+    {"random", random_number, METH_NOARGS, NULL},
+#endif
+    {NULL, NULL, 0, NULL},
+};
+
+static struct PyModuleDef MODULE = {PyModuleDef_HEAD_INIT, "_fibers", NULL, -1, METHODS, NULL, NULL, NULL, NULL};
+
+PyMODINIT_FUNC PyInit__fibers(void)
+{
+    PyObject *module = PyModule_Create(&MODULE);
+#ifndef PULSAR_ML_NO_PYTHON_THREADS
+    int supported = 1;
+#else
+    int supported = 0;
+#endif
+    if (module && PyModule_AddIntConstant(module, "SUPPORTED", supported) < 0)
+        Py_CLEAR(module);
+    return module;
+}
