@@ -135,6 +135,10 @@ class Model:
         self.known[thread][key] = version
         return version <= self.versions[key]
 
+    def takes_back(self) -> bool:
+        """True if a fill of another thread may find no place in the queue, and empty its slot."""
+        return self.scarce and self.n_threads > 1
+
     # Changes --------------------------------------------------------------------------------------
 
     def fill(self, key: int, thread: int, result: Answer) -> bool:
@@ -142,8 +146,8 @@ class Model:
             return True
         self.fills[thread] += 1
         if result == answer(TAKEN):
-            # A fill that finds no place in the queue takes its value back.
-            return self.sees(key, thread, 1) or (self.scarce and self.n_threads > 1)
+            # It may have met a fill that finds no place in the queue and takes its value back.
+            return self.takes_back() or self.sees(key, thread, 1)
         number = self.fills[thread] * self.n_threads + thread
         value = ((number & 0x3FFFFFF) << 4 | key) + 1
         if result != answer(DONE, value) or self.there(key):
@@ -207,8 +211,7 @@ class Model:
         if not value or value > CHURNED:
             # It was there when the slot was read, and not any more when the wrapper was.
             if not value:
-                # A fill that finds no place in the queue empties its slot again.
-                kinds = (0,) if self.scarce and self.n_threads > 1 else (1, 0)
+                kinds = (0,) if self.takes_back() else (1, 0)
                 return self.sees(key, thread, *kinds)
             return self.sees(key, thread, 1, 0, now=False) and self.passing(key, thread, value)
         return self.hit(key, thread, value)

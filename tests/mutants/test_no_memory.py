@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from types import ModuleType
+from typing import Any
 
 import pytest
 
@@ -174,6 +175,48 @@ def test_the_true_core_is_silent(name: str, mode: str) -> None:
                 faults=FAULTS,
                 reuse="mixed",
                 judge=judge_of(suite.model),
+            )
+            if done.failure is not None:
+                return f"{done.failure.kind} {done.failure.rule}: {done.failure.message}"
+        return ""
+
+    assert call(work) == ""
+
+
+EVERY_FAULT = ("no_memory", "weak_failure", "spurious", "timeout")
+
+
+@pytest.mark.parametrize(
+    ("name", "seeds", "options"),
+    [
+        # A read met a fill that found no place in the queue and emptied its slot again.
+        ("entry_wrapper", range(84000, 84020), {"threads": 3, "faults": FAULTS}),
+        # A thread that waited for its turn to look again was forgotten, and its end was reported
+        # as a livelock.
+        (
+            "range_cache",
+            range(72002, 72003),
+            {"threads": 3, "faults": EVERY_FAULT, "mode": "tso", "strategy": "pct"},
+        ),
+    ],
+)
+def test_what_was_wrongly_reported_is_silent(
+    name: str, seeds: range, options: dict[str, Any]
+) -> None:
+    suite = SUITES[name]
+    threads = options.pop("threads")
+
+    def work() -> str:
+        subject = load_native(CHECKED).SUBJECTS[suite.subject]
+        for seed in seeds:
+            done = explore(
+                subject,
+                program_of(subject, suite, seed, TrialOptions(threads=threads)),
+                executions=EXECUTIONS,
+                seed=seeds.start,
+                reuse="mixed",
+                judge=judge_of(suite.model),
+                **options,
             )
             if done.failure is not None:
                 return f"{done.failure.kind} {done.failure.rule}: {done.failure.message}"

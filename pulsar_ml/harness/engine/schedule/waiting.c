@@ -70,7 +70,7 @@ static void begin_spin(const Thread *t, uint32_t turns)
 {
     E.spinner = t->bit;
     E.turns_left = turns;
-    E.held_back = E.ready & ~t->bit;
+    E.held_back |= E.ready & ~t->bit;  /* beside those whose turn to look again has not come */
     E.ready = t->bit;
 }
 
