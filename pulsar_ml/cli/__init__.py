@@ -16,6 +16,7 @@ import click
 from pulsar_ml import __version__
 from pulsar_ml.cli.command import NAMES_OF_HELP, errors_as_sentences, write_exit_codes
 from pulsar_ml.exit_codes import ExitCode
+from pulsar_ml.terminal.printer import leave_closed_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +96,12 @@ class Commands(click.Group):
 
     def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         write_exit_codes(formatter, tuple(ExitCode))
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **more)
+        except BrokenPipeError:  # of --help and --version
+            leave_closed_output()
 
     def invoke(self, context: click.Context) -> Any:
         with errors_as_sentences(context):
