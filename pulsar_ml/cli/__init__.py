@@ -36,7 +36,7 @@ FIND, UNDERSTAND, DISTRIBUTE, CACHE = SECTIONS = (
 )
 
 COMMANDS: dict[str, Entry] = {
-    "check": Entry(FIND, "find.check", "Explore test functions of C, C++ and Cython files."),
+    "check": Entry(FIND, "find.check", "Explore test functions of C, C++, Cython and Python."),
     "run": Entry(FIND, "find.run", "Run suites on real threads."),
     "explore": Entry(FIND, "find.explore", "Search schedules of small programs under the engine."),
     "sweep": Entry(FIND, "find.sweep", "Run many seeds side by side, on this machine or on Spark."),
