@@ -244,9 +244,10 @@ def check(target: Subject, *, test: None = None, **options: Any) -> Interleaving
 
 
 def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
-    """Explore the tests of a C, C++ or Cython file, a function, or a subject; raise a failure.
+    """Explore the tests of a file, a function, or a subject; raise a failure.
 
-    A test is a function ``void test_*()``, in Cython a ``cdef`` or ``def`` function ``test_*()``.
+    The file is of C, C++, Cython or Python. A test is a function ``void test_*()``, in Cython a
+    ``cdef`` or ``def`` function ``test_*()``, in Python a function ``test_*()``.
     It starts threads by the means of its language, and asserts. ``test`` names a single one.
     ``options`` are those of :func:`explore` and override the file's comments; ``flags`` is a list
     for the compiler. The result has a row for each test.
