@@ -171,6 +171,9 @@ def test_options_reach_the_engine_and_override_comments(folder: Path) -> None:
     without = call("check", "ring.c")
     assert "clean: 7 executions" in without.out
     assert "clean: 300 executions" in run("ring.c").out
+    (folder / "ring.c").write_text(f"// check: stores=99\n\n{RING}")
+    done = run("ring.c")
+    assert done.code == USAGE and "stores" in done.err
 
 
 @pytest.mark.parametrize(
