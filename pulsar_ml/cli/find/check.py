@@ -139,8 +139,8 @@ def command(
     A first file: "void test_it() { int n = 0; std::thread t([&] { n++; }); n++; t.join(); }",
     behind #include <thread>, has a data race, which the first execution shows.
 
-    A comment "// check: mode=sc executions=5000" above a compiled test gives it options, and so does
-    a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
+    A comment "// check: mode=sc executions=5000" above a compiled test gives it options, and so
+    does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
     """
     from pulsar_ml.harness.functions.check import check_function, most_executions
     from pulsar_ml.harness.functions.flags import package_flags
