@@ -16,6 +16,7 @@ import click
 from pulsar_ml import __version__
 from pulsar_ml.cli.command import NAMES_OF_HELP, errors_as_sentences, write_exit_codes
 from pulsar_ml.exit_codes import ExitCode
+from pulsar_ml.terminal.printer import leave_closed_output
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,7 +36,7 @@ FIND, UNDERSTAND, DISTRIBUTE, CACHE = SECTIONS = (
 )
 
 COMMANDS: dict[str, Entry] = {
-    "check": Entry(FIND, "find.check", "Explore test functions of C, C++ and Cython files."),
+    "check": Entry(FIND, "find.check", "Explore test functions of C, C++, Cython and Python."),
     "run": Entry(FIND, "find.run", "Run suites on real threads."),
     "explore": Entry(FIND, "find.explore", "Search schedules of small programs under the engine."),
     "sweep": Entry(FIND, "find.sweep", "Run many seeds side by side, on this machine or on Spark."),
@@ -95,6 +96,12 @@ class Commands(click.Group):
 
     def format_epilog(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         write_exit_codes(formatter, tuple(ExitCode))
+
+    def make_context(self, *arguments: Any, **more: Any) -> click.Context:
+        try:
+            return super().make_context(*arguments, **more)
+        except BrokenPipeError:  # of --help and --version
+            leave_closed_output()
 
     def invoke(self, context: click.Context) -> Any:
         with errors_as_sentences(context):

@@ -14,7 +14,7 @@ from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import BASIC, FAILED, INTERRUPTED, USAGE, ExitCode
 from pulsar_ml.input_files import one_line
 from pulsar_ml.terminal import signals
-from pulsar_ml.terminal.printer import echo
+from pulsar_ml.terminal.printer import echo, leave_closed_output
 
 NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
 GENERAL = "General"
@@ -85,6 +85,8 @@ class Command(click.Command):
     def make_context(self, *arguments: Any, **more: Any) -> click.Context:
         try:
             return super().make_context(*arguments, **more)
+        except BrokenPipeError:  # of --help
+            leave_closed_output()
         except PulsarMlError as error:  # of a callback
             message, code = explained(error)
             raise ReportedError(message, code) from None

@@ -225,7 +225,7 @@ BOUNDS = (
     ("--bound", 0, 2, "Preemptions or delays of an exhaustive strategy."),
     ("--spins", 0, 2, "Turns of waiting loops that an exhaustive strategy lets go on at once."),
     ("--turns", 1, 16, "Turns of loops in one operation that an exhaustive strategy follows."),
-    ("--stores", 3, 8, "Stores that a location remembers, up to 64."),
+    ("--stores", 3, 8, "Stores that a location remembers, 3 to 64."),
 )
 
 

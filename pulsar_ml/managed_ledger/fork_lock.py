@@ -25,6 +25,9 @@ class ForkLock:
     what the lock guards complete. ``waits=True``: its sections may wait for a storage. A fork waits
     for none of them: the child gets a new lock, and ``on_torn`` is called there when another thread
     held the old one. ``on_torn`` is a method, whose object may go away.
+
+    No lock is created within a section of a short lock: a fork under way waits for the section, and
+    the new lock waits for the fork.
     """
 
     def __init__(self, *, waits: bool = False, on_torn: Callable[[], object] | None = None) -> None:

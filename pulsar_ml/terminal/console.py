@@ -9,6 +9,7 @@ from rich.console import Console, ConsoleOptions, RenderableType
 from rich.segment import Segment
 
 from pulsar_ml.terminal.printable import CONTROLS, printable
+from pulsar_ml.terminal.printer import leave_closed_output
 
 
 class PrintableConsole(Console):
@@ -22,6 +23,10 @@ class PrintableConsole(Console):
                 yield segment
             else:
                 yield Segment(printable(segment.text), segment.style)
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
+        leave_closed_output()
 
 
 def new_console(**options: Any) -> Console:

@@ -6,11 +6,29 @@ Rich.
 
 from __future__ import annotations
 
+import os
+import signal
+from typing import NoReturn
+
 import click
 
 from pulsar_ml.terminal.printable import printable
 
+CLOSED = 128 + signal.SIGPIPE  # the exit code of a program that SIGPIPE ended
+
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text to standard output, or with ``err`` to standard error."""
-    click.echo(printable(text), err=err, nl=nl)
+    try:
+        click.echo(printable(text), err=err, nl=nl)
+    except BrokenPipeError:
+        leave_closed_output()
+
+
+def leave_closed_output() -> NoReturn:
+    """End the command silently, because the reader of its output, such as ``head``, has gone."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    for descriptor in (1, 2):  # what is still buffered
+        os.dup2(nowhere, descriptor)
+    os.close(nowhere)
+    raise SystemExit(CLOSED)

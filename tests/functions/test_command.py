@@ -111,10 +111,10 @@ def test_nothing_exercised(folder: Path) -> None:
 def test_a_file_without_tests(folder: Path) -> None:
     done = run("empty.c")
     assert done.code == NOTHING_EXERCISED
-    assert "empty.c: no function void test_*() was found" in done.err
+    assert "empty.c: no function test_*() was found" in done.err
     part = run("ring.c", "-k", "zzz")
     assert part.code == NOTHING_EXERCISED
-    assert "ring.c: no function void test_*() with 'zzz' in its name was found" in part.err
+    assert "ring.c: no function test_*() with 'zzz' in its name was found" in part.err
 
 
 def test_a_file_that_cannot_be_built_costs_the_others_nothing(folder: Path) -> None:
@@ -171,6 +171,9 @@ def test_options_reach_the_engine_and_override_comments(folder: Path) -> None:
     without = call("check", "ring.c")
     assert "clean: 7 executions" in without.out
     assert "clean: 300 executions" in run("ring.c").out
+    (folder / "ring.c").write_text(f"// check: stores=99\n\n{RING}")
+    done = run("ring.c")
+    assert done.code == USAGE and "stores" in done.err
 
 
 @pytest.mark.parametrize(
@@ -187,6 +190,10 @@ def test_misuse_is_named(folder: Path, words: tuple[str, ...], message: str) -> 
     done = run(*words)
     assert done.code == USAGE
     assert message in done.err
+
+
+def test_semantics_of_python_do_not_stop_other_tests(folder: Path) -> None:
+    assert run("ring.c::test_add", "--semantics", "free").code == CLEAN
 
 
 def test_a_test_that_the_engine_does_not_control_costs_the_others_nothing(folder: Path) -> None:

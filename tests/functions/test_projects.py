@@ -39,7 +39,7 @@ def project(
 
 
 def explored(folder: Path) -> None:
-    """Without the project's flags the file cannot be compiled; with them it is clean, then not."""
+    """Check the test file of a project: with the project's flags it compiles, and is clean."""
     done = call("check", "counter_test.cpp", "--executions", "300")
     assert done.code == 0, done.err
     assert "test_no_increment_is_lost  clean: 300 executions" in done.out

@@ -178,7 +178,7 @@ def test_a_misspelt_test_has_its_neighbour_named(tmp_path: Path) -> None:
 
 def test_a_file_without_tests_is_an_error(tmp_path: Path) -> None:
     path = source(tmp_path, "int main() { }\n").path
-    with pytest.raises(UsageError, match=r"ring.cpp has no test: no function void test_\*\(\)"):
+    with pytest.raises(UsageError, match=r"ring.cpp has no test: no function test_\*\(\)"):
         check(path)
 
 

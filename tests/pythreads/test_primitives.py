@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextvars
+import os
 import queue
 import random
 import sys
@@ -268,6 +269,8 @@ def test_random_numbers_follow_from_the_seed() -> None:
 
     def draw() -> None:
         own = random.Random()
+        with pytest.raises(ValueError, match="negative argument"):
+            os.urandom(-1)
         found.add((random.random(), random.getrandbits(64), uuid.uuid4(), own.random()))
 
     explore_python(draw, isolated=False, executions=20)

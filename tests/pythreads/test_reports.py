@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml.exit_codes import INTERRUPTED
 from pulsar_ml.harness.pythreads.check import explore_python, replay_python
 from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.terminal.progress import ProgressDisplay
+from tests.commands import call
 
 COUNTER = """\
 import threading
@@ -127,6 +130,54 @@ def test_the_command(tmp_path: Path) -> None:
     )
     assert again.returncode == 1
     assert "step by step" in again.stdout
+
+
+CLEAN_COUNTER = """
+import threading
+
+
+def test_counter():
+    lock, counts = threading.Lock(), [0]
+
+    def increment():
+        with lock:
+            counts[0] += 1
+
+    threads = [threading.Thread(target=increment) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert counts[0] == 2
+"""
+
+
+def test_an_interrupt_says_how_many_executions_there_were(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: ProgressDisplay, done: float, text: str = "") -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(ProgressDisplay, "update", interrupt)
+    (tmp_path / "check_counter.py").write_text(CLEAN_COUNTER)
+    done = call("check", "check_counter.py")
+    assert done.code == INTERRUPTED
+    assert "::test_counter  interrupted: 256 executions without a failure" in done.err
+
+
+def test_an_interrupt_while_a_failure_is_shrunk_keeps_the_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupted(*words: object, **more: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr("pulsar_ml.harness.pythreads.check.call", interrupted)
+    (tmp_path / "check_counter.py").write_text(COUNTER)
+    done = call("check", "check_counter.py")
+    assert done.code == INTERRUPTED
+    assert "check_counter.py::test_counter  assertion" in done.out
 
 
 @pytest.mark.parametrize("text", ["def test_x(:\n", "raise ValueError\ndef test_x(): pass\n"])

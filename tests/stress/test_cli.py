@@ -230,6 +230,26 @@ def test_a_record_that_is_not_there_is_2(toys: Toys, tmp_path: Path) -> None:
     assert "cannot be read" in err
 
 
+@pytest.mark.parametrize(
+    "arguments", [["list"], ["config", "--explain"], ["--help"], ["run", "-h"]]
+)
+def test_a_closed_output_ends_the_command_silently(arguments: list[str]) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    try:
+        done = subprocess.run(
+            [sys.executable, "-m", "pulsar_ml", *arguments],
+            cwd=ROOT,
+            stdout=writer,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    finally:
+        os.close(writer)
+    assert (done.returncode, done.stderr) == (141, "")
+
+
 def test_ctrl_c_prints_what_was_found_and_is_130(toys_so: Path, tmp_path: Path) -> None:
     command = [sys.executable, "-m", "stress", "run", "slow", "--suites", TOYS, "--seconds", "600"]
     process = subprocess.Popen(

@@ -51,7 +51,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
 @click.argument("files", nargs=-1, required=True, metavar="FILE[::TEST]...")
 @option("-k", "part", metavar="TEXT", default="", help="Only tests whose name contains TEXT.")
 @shared.seed(None, "[default: the test's, or 0]")
-@shared.executions(None, "[default: the test's, or 50000]")
+@shared.executions(None, "[default: the test's, or 50000; in Python 20000]")
 @option(
     "--mode",
     type=click.Choice(shared.MODES),
@@ -130,7 +130,7 @@ def command(
     no_races: bool,
     **options: Any,
 ) -> ExitCode:
-    """Explore functions void test_*() of C, C++, Cython and Python FILES under the engine.
+    """Explore functions test_*() of C, C++, Cython and Python FILES under the engine.
 
     A test starts threads by the means of its language, and asserts. The engine decides every switch
     and every stale read, and reports data races, failed assertions, deadlocks, leaks and accesses
@@ -139,10 +139,10 @@ def command(
     A first file: "void test_it() { int n = 0; std::thread t([&] { n++; }); n++; t.join(); }",
     behind #include <thread>, has a data race, which the first execution shows.
 
-    A comment "// check: mode=sc executions=5000" above a test gives it options, and so does a table
-    [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
+    A comment "// check: mode=sc executions=5000" above a compiled test gives it options, and so
+    does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
     """
-    from pulsar_ml.harness.functions.check import EXECUTIONS, check_function
+    from pulsar_ml.harness.functions.check import check_function, most_executions
     from pulsar_ml.harness.functions.flags import package_flags
 
     chosen = {name: value for name, value in options.items() if value not in (None, ())}
@@ -169,9 +169,12 @@ def command(
         with ProgressDisplay() as progress:
             for source, test, subject in found.tests(progress):
                 wanted = {**test.options, **chosen}
+                if source.language != "python":
+                    wanted.pop("semantics", None)
                 count = Counted(progress)
                 progress.begin(
-                    f"{source.path.name}::{test.name}", wanted.get("executions", EXECUTIONS)
+                    f"{source.path.name}::{test.name}",
+                    wanted.get("executions", most_executions(subject)),
                 )
                 try:
                     result = check_function(
@@ -204,7 +207,7 @@ def command(
         codes.append(INTERRUPTED)
     if not codes and not found.failed:
         by_name = f" with {part!r} in its name" if part else ""
-        echo(f"{' '.join(files)}: no function void test_*(){by_name} was found", err=True)
+        echo(f"{' '.join(files)}: no function test_*(){by_name} was found", err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:

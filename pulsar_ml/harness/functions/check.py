@@ -30,7 +30,7 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
 
-EXECUTIONS = 50_000  # of each test, at most
+EXECUTIONS = 50_000  # of each native test, at most
 BUILDS = Path(".pulsar_ml") / "build"
 
 
@@ -126,6 +126,15 @@ def program_of(subject: Subject) -> Program:
     return Program.generate(subject, 0, threads=1, operations=1, noise=False)
 
 
+def most_executions(subject: Subject | PythonTest) -> int:
+    """Return the default for the executions of a test."""
+    if isinstance(subject, PythonTest):
+        from pulsar_ml.harness.pythreads.check import EXECUTIONS as OF_PYTHON
+
+        return OF_PYTHON
+    return EXECUTIONS
+
+
 def check_function(
     file: Path,
     test: TestFunction,
@@ -140,7 +149,7 @@ def check_function(
     An interrupt while the failure is shrunk leaves it as it was found.
     """
     if isinstance(subject, PythonTest):
-        return check_python(subject.function, limits=limits, **options)
+        return check_python(subject.function, limits=limits, on_batch=on_batch, **options)
     chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
     program = program_of(subject)
     done = explore(subject, program, isolated=True, limits=limits, on_batch=on_batch, **chosen)
@@ -189,11 +198,22 @@ def chosen_tests(source: TestSource, name: str | None) -> tuple[TestFunction, ..
 
 
 def check_python(function: Callable[[], object], **options: Any) -> Checked:
-    """Explore a Python function, with its threads, in a child process; see :func:`check`."""
+    """Explore a Python function, with its threads, in a child process; see :func:`check`.
+
+    An interrupt while the failure is shrunk leaves it as it was found.
+    """
     from pulsar_ml.harness.pythreads.check import explore_python, file_of, test_of
 
-    done, text = explore_python(function, **options)
-    return Checked(file_of(function), test_of(function), done, done.failure, text)
+    failed: list[Exploration] = []
+    interrupted = False
+    try:
+        done, text = explore_python(function, on_failure=failed.append, **options)
+    except KeyboardInterrupt:
+        if not failed:
+            raise
+        done, interrupted = failed[0], True
+        text = done.failure.summary() if done.failure else ""
+    return Checked(file_of(function), test_of(function), done, done.failure, text, interrupted)
 
 
 def check_native(function: Callable[[], object], **options: Any) -> Checked:
@@ -224,9 +244,10 @@ def check(target: Subject, *, test: None = None, **options: Any) -> Interleaving
 
 
 def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
-    """Explore the tests of a C, C++ or Cython file, a function, or a subject; raise a failure.
+    """Explore the tests of a file, a function, or a subject; raise a failure.
 
-    A test is a function ``void test_*()``, in Cython a ``cdef`` or ``def`` function ``test_*()``.
+    The file is of C, C++, Cython or Python. A test is a function ``void test_*()``, in Cython a
+    ``cdef`` or ``def`` function ``test_*()``, in Python a function ``test_*()``.
     It starts threads by the means of its language, and asserts. ``test`` names a single one.
     ``options`` are those of :func:`explore` and override the file's comments; ``flags`` is a list
     for the compiler. The result has a row for each test.
@@ -256,7 +277,7 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
         raise UsageError(f"{source.path.name} is not built: leave {', '.join(build)} out")
     tests = chosen_tests(source, test)
     if not tests:
-        raise UsageError(f"{source.path.name} has no test: no function void test_*() was found")
+        raise UsageError(f"{source.path.name} has no test: no function test_*() was found")
     subjects = tests_of(source, **build)
     results = []
     for each in tests:

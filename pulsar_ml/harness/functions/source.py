@@ -223,7 +223,7 @@ def first_code_line(lines: list[str], after: int) -> int:
 
 
 WORDS: Mapping[str, tuple[str, ...]] = {"mode": ("c11", "tso", "sc"), "strategy": tuple(OFFERED)}
-NUMBERS = ("executions", "seed", "bound", "spins", "step_limit", "depth")
+NUMBERS = ("executions", "seed", "bound", "spins", "turns", "stores", "step_limit", "depth")
 SWITCHES = ("races", "lock_free")
 LISTS = ("faults", "suppress")
 BUILD = ("flags", "include", "std")

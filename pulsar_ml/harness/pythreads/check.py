@@ -19,7 +19,7 @@ from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.failures import stacks_text
 from pulsar_ml.harness.pythreads.session import SEMANTICS, require_support, session
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
+from pulsar_ml.harness.search.explore import Exploration, explore, in_child, lost_exploration
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
 from pulsar_ml.harness.search.sandbox import call
@@ -65,7 +65,10 @@ def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
     fixed = {"mode": "sc", "races": semantics == "free", "leaks": False, "reuse": "quarantine"}
     for name in fixed:
         if name in options:
-            raise UsageError(f"a test in Python has no option {name!r}")
+            raise UsageError(
+                f"a test in Python has no option {name!r}; leave it out, and choose with "
+                "semantics whether races are reported"
+            )
     return {"executions": EXECUTIONS, **options, **fixed}
 
 
@@ -78,6 +81,8 @@ def explore_python(
     isolated: bool = True,
     limits: Limits | None = None,
     shrinks: bool = True,
+    on_batch: Callable[[int], object] = lambda executions: None,
+    on_failure: Callable[[Exploration], object] = lambda exploration: None,
     **options: Any,
 ) -> tuple[Exploration, str]:
     """Explore the schedules of a Python function; return the counts and the text of its failure.
@@ -85,7 +90,8 @@ def explore_python(
     ``semantics`` is "gil", where single accesses never race, or "free", where two accesses to one
     variable that nothing orders are a failure. ``also`` names installed packages that are under
     test. The executions are made in a child process unless ``isolated`` is False. Other options
-    are those of :func:`pulsar_ml.harness.explore`.
+    are those of :func:`pulsar_ml.harness.explore`. ``on_failure`` gets a failed exploration before
+    its failure is shrunk, which may take long.
     """
     require_support()
     chosen = engine_options(semantics, options)
@@ -93,15 +99,12 @@ def explore_python(
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
     program = program_of(subject)
 
-    def explored() -> Exploration:
+    def explored(on_batch: Callable[[int], object]) -> Exploration:
         with session(semantics=semantics, also=packages):
-            return explore(subject, program, **chosen)
-
-    def in_process(work: Callable[[], Any]) -> Any:
-        return call(work, limits=limits) if isolated else work()
+            return explore(subject, program, on_batch=on_batch, **chosen)
 
     try:
-        done: Exploration = in_process(explored)
+        done = in_child(explored, on_batch, limits) if isolated else explored(on_batch)
     except LostError as error:
         known = {**chosen, "first": chosen.get("first", 0), "part": chosen.get("part") or ""}
         known.pop("executions")
@@ -111,6 +114,7 @@ def explore_python(
         return done, ""
     if failure.ended_process:
         return done, failure.summary()
+    on_failure(done)
     found = failure
 
     def described() -> tuple[Failure, str]:
@@ -118,7 +122,7 @@ def explore_python(
             small = shrink(found, subject, budget=SHRINK_EXECUTIONS) if shrinks else found
             return small, describe_failure(small, subject, texts)
 
-    small, text = in_process(described)
+    small, text = call(described, limits=limits) if isolated else described()
     return replace(done, failure=small), text
 
 

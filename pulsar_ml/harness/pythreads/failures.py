@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dis
 import functools
 import linecache
 import re
@@ -90,15 +89,6 @@ def source_line(place: int) -> str:
     """Return the source line of a place."""
     found = place_of(place)
     return "" if found is None else linecache.getline(found[1], found[2]).strip()
-
-
-def instruction(place: int) -> str:
-    """Return the name of the instruction at a place, for tests and for reports."""
-    found = _fibers.place_parts(place)
-    if found is None:
-        return ""
-    code, index = found
-    return dis.opname[code.co_code[2 * index]]
 
 
 def stacks_text() -> str:

@@ -7,7 +7,7 @@
 #include <stdint.h>
 
 /* Kinds of pml_python_fail(). */
-enum { PYTHON_EXCEPTION, PYTHON_ASSERTION, PYTHON_UNCONTROLLED, PYTHON_MISUSE, PYTHON_BLOCKED };
+enum { PYTHON_EXCEPTION, PYTHON_ASSERTION, PYTHON_UNCONTROLLED };
 
 void pml_python_attach(void (*after)(int ended));
 int pml_python_number(void);

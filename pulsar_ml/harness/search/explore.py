@@ -277,6 +277,22 @@ def explore(
 
     if not isolated:
         return work(on_batch)
+    try:
+        return in_child(work, on_batch, limits)
+    except LostError as error:
+        known = {**engine_options, "first": first, "part": part or ""}
+        return lost_exploration(error, subject, program, known)
+
+
+def in_child(
+    work: Callable[[Callable[[int], object]], Exploration],
+    on_batch: Callable[[int], object],
+    limits: Limits | None,
+) -> Exploration:
+    """Run ``work(on_batch)`` in a child process and return its result; ``on_batch`` runs here.
+
+    Raises the exceptions of ``work``, and LostError.
+    """
     found: list[Exploration] = []
 
     def on_message(message: int | Exploration) -> None:
@@ -285,12 +301,8 @@ def explore(
         else:
             found.append(message)
 
-    try:
-        watch(lambda send: send(work(send)), on_message, limits=limits)
-        return found[0]
-    except LostError as error:
-        known = {**engine_options, "first": first, "part": part or ""}
-        return lost_exploration(error, subject, program, known)
+    watch(lambda send: send(work(send)), on_message, limits=limits)
+    return found[0]
 
 
 def search(

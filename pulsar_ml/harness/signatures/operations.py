@@ -66,11 +66,11 @@ def operations(
     ``model`` judges the answers: the name of one that ships, or a class with ``init`` and ``step``;
     without it only races, crashes, leaks and the like are failures. ``criterion`` is "linearizable"
     or "sequential"; the second lets a thread miss what another did before, as stale reads of weak
-    memory do. ``create`` is an expression for
-    a new structure, or one that initialises ``self``; ``destroy`` ends it. ``one_thread`` names
-    operations, or groups of them, that one thread calls, such as the consumer of a queue.
-    ``flags`` are for the compiler, ``into`` is the folder of builds. ``checked=False`` builds for
-    real threads (:func:`run_program`) and not for the engine.
+    memory do. ``create`` is an expression for a new structure, or one that initialises ``self``;
+    ``destroy`` ends it. ``one_thread`` names operations, or groups of operations, that one thread
+    calls, such as the consumer of a queue. ``flags`` are for the compiler, ``into`` is the folder
+    of builds, and ``volatile`` says whether volatile accesses are "plain" ones or "relaxed"
+    atomics. ``checked=False`` builds for real threads (:func:`run_program`) and not for the engine.
 
     Raises UsageError for a wrong signature, option or model, and BuildError with the compiler's
     output.

@@ -63,6 +63,8 @@ def run_marked(item: pytest.Item, function: Callable[[], object], options: dict[
         result = check_python(function, name=name, **options)
     except PulsarMlError as error:
         pytest.fail(str(error), pytrace=False)
+    if result.interrupted:
+        raise KeyboardInterrupt
     note(item, result)
     if result.failure is not None:
         raise InterleavingFailure(result.failure, f"{result.text}\n{result.describe()}")

@@ -7,6 +7,7 @@ import signal
 import subprocess
 from types import SimpleNamespace
 
+import psutil
 import pytest
 
 from pulsar_ml.distributed import jvm
@@ -42,9 +43,13 @@ def test_an_interrupt_ends_what_was_started_meanwhile_and_no_other_process() -> 
     with subprocess.Popen(["sleep", "600"], start_new_session=True) as before:
         with pytest.raises(Interrupted), ended_when_interrupted():
             meanwhile = subprocess.Popen(["sleep", "600"], start_new_session=True)
+            started = psutil.Process(meanwhile.pid)
             raise Interrupted(signal.SIGTERM)
-        assert meanwhile.wait() != 600 and before.poll() is None
+        running = [started.is_running(), before.poll() is None]
+        meanwhile.kill()
+        meanwhile.wait()
         before.kill()
+    assert running == [False, True]
 
 
 def test_what_py4j_prints_about_an_interrupt_is_left_out(caplog: pytest.LogCaptureFixture) -> None:

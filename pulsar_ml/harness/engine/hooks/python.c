@@ -142,8 +142,7 @@ EXPORT void pml_python_stack(const uint64_t *places, int n)
 /* Ends the execution with a failure of the running thread. */
 EXPORT void pml_python_fail(int kind, const char *rule, const char *message)
 {
-    static const EngineEnd KINDS[] = {FAIL_INVARIANT, FAIL_ASSERTION, FAIL_UNCONTROLLED, FAIL_LOCK_MISUSE,
-                                      FAIL_BLOCKED};
+    static const EngineEnd KINDS[] = {FAIL_INVARIANT, FAIL_ASSERTION, FAIL_UNCONTROLLED};
     Thread *t = current;
     uint64_t pc = 0;
     EngineFailure *f;

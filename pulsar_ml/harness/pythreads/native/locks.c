@@ -432,6 +432,10 @@ static PyObject *virtual_urandom(PyObject *module, PyObject *size)
     n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
     if (n == -1 && PyErr_Occurred())
         return NULL;
+    if (n < 0) {
+        PyErr_SetString(PyExc_ValueError, "negative argument not allowed");
+        return NULL;
+    }
     result = PyBytes_FromStringAndSize(NULL, n);
     for (Py_ssize_t i = 0; result && i < n; i++)
         PyBytes_AS_STRING(result)[i] = (char)(pml_python_random() >> 24);

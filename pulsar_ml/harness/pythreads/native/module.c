@@ -24,9 +24,6 @@ static PyMethodDef METHODS[] = {
     {"recorded_names", recorded_names, METH_NOARGS, NULL},
     {"recording", recording, METH_NOARGS, NULL},
     {"stacks", stacks, METH_NOARGS, NULL},
-    {"running", running, METH_NOARGS, NULL},
-    {"fail", fail_test, METH_VARARGS, NULL},
-    {"random", random_number, METH_NOARGS, NULL},
 #endif
     {NULL, NULL, 0, NULL},
 };

@@ -203,29 +203,6 @@ static PyObject *detach(PyObject *module, PyObject *unused)
 
 static PyObject *recording(PyObject *module, PyObject *unused) { return PyBool_FromLong(pml_python_recording()); }
 
-static PyObject *running(PyObject *module, PyObject *unused) { return PyLong_FromLong(me ? me->number : -1); }
-
-static PyObject *random_number(PyObject *module, PyObject *unused)
-{
-    return PyLong_FromUnsignedLongLong(pml_python_random());
-}
-
-/* fail(kind, message): ends the execution with a failure of the running thread. */
-static PyObject *fail_test(PyObject *module, PyObject *arguments)
-{
-    PyFiber *f = me;
-    int kind;
-    const char *message;
-    if (!PyArg_ParseTuple(arguments, "is", &kind, &message))
-        return NULL;
-    if (f == NULL || f->unwinding)
-        Py_RETURN_NONE;
-    note_stack();
-    if (IN_ENGINE(f, pml_python_fail(kind, "", message)) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
 /* {number: places} of the threads that stood somewhere when a recorded execution failed. */
 static PyObject *stacks(PyObject *module, PyObject *unused)
 {
