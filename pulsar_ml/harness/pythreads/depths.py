@@ -1,0 +1,89 @@
+"""Computes how many values are on a frame's stack before each instruction of a code object.
+
+From 3.12 on the interpreter announces an instruction without a word on its operands; the depth says
+where they are. The compiler gives each instruction one depth, however it is reached.
+"""
+
+from __future__ import annotations
+
+import dis
+import sys
+from collections.abc import Iterator
+from types import CodeType
+
+NO_NEXT = {
+    "RETURN_VALUE",
+    "RETURN_CONST",
+    "RAISE_VARARGS",
+    "RERAISE",
+    "JUMP_FORWARD",
+    "JUMP_BACKWARD",
+    "JUMP_BACKWARD_NO_INTERRUPT",
+}  # what follows such an instruction is reached by jumps only
+JUMPS = {*dis.hasjrel, *dis.hasjabs}
+
+
+def stack_depths(code: CodeType) -> list[int]:
+    """Return the depth before each unit of a code object; 0 for those that are never reached.
+
+    Before 3.12 all are 0: a trace function can see the stack.
+    """
+    depths = [0] * (len(code.co_code) // 2)
+    if sys.version_info >= (3, 12):
+        for offset, depth in reached(code).items():
+            depths[offset // 2] = depth
+    return depths
+
+
+def reached(code: CodeType) -> dict[int, int]:
+    """Return the depth before each instruction that can be reached, by its offset.
+
+    Raises ValueError when two ways to an instruction differ in depth.
+    """
+    following = {}
+    instructions = list(dis.get_instructions(code))
+    for each, after in zip(instructions, [*instructions[1:], None], strict=True):
+        following[each.offset] = each, after.offset if after else None
+    found: dict[int, int] = {}
+    waiting = [(0, 0), *handlers(code)]
+    while waiting:
+        offset, depth = waiting.pop()
+        if offset in found:
+            if found[offset] != depth:
+                raise ValueError(
+                    f"{code.co_qualname}: the instruction at {offset} is reached with "
+                    f"{found[offset]} and with {depth} values"
+                )
+            continue
+        found[offset] = depth
+        each, after_it = following[offset]
+        argument = each.arg if each.opcode >= dis.HAVE_ARGUMENT else None
+        if each.opname == "EXTENDED_ARG":
+            argument = 0
+        if each.opcode in JUMPS:
+            assert isinstance(each.argval, int)
+            taken = dis.stack_effect(each.opcode, argument, jump=True)
+            waiting.append((each.argval, depth + taken))
+        if each.opname not in NO_NEXT and after_it is not None:
+            effect = dis.stack_effect(each.opcode, argument, jump=False)
+            waiting.append((after_it, depth + effect))
+    return found
+
+
+def handlers(code: CodeType) -> Iterator[tuple[int, int]]:
+    """Yield offset and depth of each handler of exceptions: the table is one of the code object."""
+    data = iter(code.co_exceptiontable)
+
+    def number(first: int) -> int:
+        value = first & 63
+        while first & 64:
+            first = next(data)
+            value = value << 6 | first & 63
+        return value
+
+    for first in data:
+        number(first)
+        number(next(data))
+        target = number(next(data)) * 2
+        packed = number(next(data))
+        yield target, (packed >> 1) + (packed & 1) + 1
