@@ -80,6 +80,7 @@ class CodeUnderTest:
         if not self.is_under_test(code.co_filename):
             return None
         size = len(code.co_code) // 2
+        depths = stack_depths(code)
         kinds, numbers = bytearray(size), [0] * size
         names: list[str | None] = [None] * size
         first = -1  # of the prefixes EXTENDED_ARG: the interpreter announces them, not what follows
@@ -92,6 +93,8 @@ class CodeUnderTest:
             if kind is None or (each.opname == "BINARY_OP" and (each.arg or 0) < FIRST_IN_PLACE):
                 continue
             kinds[at] = kind
+            if each.opname == "CALL_KW":
+                depths[at] -= 1  # the names are above the arguments
             if each.opname in CALLS or each.opname.endswith("_DEREF"):
                 numbers[at] = each.arg or 0
             elif kind in ITEM_KINDS:
@@ -100,7 +103,7 @@ class CodeUnderTest:
                 numbers[at] = 1
             if isinstance(each.argval, str) and kind not in (12, 13):
                 names[at] = sys.intern(each.argval)
-        return bytes(kinds), numbers, stack_depths(code), names
+        return bytes(kinds), numbers, depths, names
 
 
 def folders_of(name: str) -> tuple[str, ...]:
