@@ -1,13 +1,12 @@
 """Computes how many values are on a frame's stack before each instruction of a code object.
 
-From 3.12 on the interpreter announces an instruction without a word on its operands; the depth says
-where they are. The compiler gives each instruction one depth, however it is reached.
+From 3.12 on a frame does not say where its stack ends when the interpreter announces an instruction;
+the depth does. The compiler gives each instruction one depth, however it is reached.
 """
 
 from __future__ import annotations
 
 import dis
-import sys
 from collections.abc import Iterator
 from types import CodeType
 
@@ -24,18 +23,14 @@ JUMPS = {*dis.hasjrel, *dis.hasjabs}
 
 
 def stack_depths(code: CodeType) -> list[int]:
-    """Return the depth before each unit of a code object; 0 for those that are never reached.
-
-    Before 3.12 all are 0: a trace function can see the stack.
-    """
+    """Return the depth before each unit of a code object; 0 for those that are never reached."""
     depths = [0] * (len(code.co_code) // 2)
-    if sys.version_info >= (3, 12):
-        for offset, depth in reached(code).items():
-            depths[offset // 2] = depth
+    for offset, depth in reached_depths(code).items():
+        depths[offset // 2] = depth
     return depths
 
 
-def reached(code: CodeType) -> dict[int, int]:
+def reached_depths(code: CodeType) -> dict[int, int]:
     """Return the depth before each instruction that can be reached, by its offset.
 
     Raises ValueError when two ways to an instruction differ in depth.
@@ -56,19 +51,17 @@ def reached(code: CodeType) -> dict[int, int]:
                 )
             continue
         found[offset] = depth
-        each, after_it = following[offset]
+        each, next_offset = following[offset]
         argument = each.arg if each.opcode >= dis.HAVE_ARGUMENT else None
-        if each.opname == "EXTENDED_ARG":
-            argument = 0
         if each.opcode in JUMPS:
             assert isinstance(each.argval, int)
             taken = dis.stack_effect(each.opcode, argument, jump=True)
             waiting.append((each.argval, depth + taken))
-        if each.opname not in NO_NEXT and after_it is not None:
+        if each.opname not in NO_NEXT and next_offset is not None:
             effect = dis.stack_effect(each.opcode, argument, jump=False)
             if each.opname == "RETURN_GENERATOR":
-                effect = 1  # the value that is sent first; 3.12 has it counted elsewhere
-            waiting.append((after_it, depth + effect))
+                effect = 1  # the value that is sent first; 3.12 has it counted nowhere
+            waiting.append((next_offset, depth + effect))
     return found
 
 

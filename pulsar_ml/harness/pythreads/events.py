@@ -15,26 +15,15 @@ TOOLS = (4, 3, 5)  # 0, 1, 2 are those of debuggers, coverage and profilers
 
 
 class Events:
-    """The events of one session. On 3.11 there are none: each thread has a trace function."""
+    """The events of one session. On 3.11 there are none: each thread has a trace function.
+
+    Raises UsageError when other tools have taken every number.
+    """
 
     def __init__(self) -> None:
         self.monitoring: Any = getattr(sys, "monitoring", None)
-        self.tool = -1
         self.watched: list[CodeType] = []
-
-    def watch(self, code: CodeType) -> None:
-        """Have the instructions of a code object announced, until the session ends."""
-        self.watched.append(code)
-        self.monitoring.set_local_events(self.tool, code, self.monitoring.events.INSTRUCTION)
-
-    @contextmanager
-    def open(self) -> Iterator[None]:
-        """Announce functions that begin, and the instructions of those that are watched.
-
-        Raises UsageError when other tools have taken every number.
-        """
         if self.monitoring is None:
-            yield
             return
         free = [each for each in TOOLS if self.monitoring.get_tool(each) is None]
         if not free:
@@ -43,6 +32,18 @@ class Events:
                 "end one of them before Python threads are explored"
             )
         self.tool = free[0]
+
+    def watch(self, code: CodeType) -> None:
+        """Have the instructions of a code object announced, until the session ends."""
+        self.watched.append(code)
+        self.monitoring.set_local_events(self.tool, code, self.monitoring.events.INSTRUCTION)
+
+    @contextmanager
+    def open(self) -> Iterator[None]:
+        """Announce functions that begin, and the instructions of those that are watched."""
+        if self.monitoring is None:
+            yield
+            return
         events = self.monitoring.events
         callbacks = {
             events.PY_START: _fibers.on_start,

@@ -116,6 +116,7 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         )
     under_test = CodeUnderTest(also)
     texts = ExceptionTexts()
+    events = Events()
 
     def describe_code(each: CodeType) -> Described | None:
         return under_test.describe(each)
@@ -124,7 +125,6 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
     gc.collect()
     gc.freeze()
     gc.disable()
-    events = Events()
     methods = _fibers.attach(
         describe_code=describe_code,
         on_exception=texts.take,

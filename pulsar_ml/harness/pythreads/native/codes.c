@@ -9,7 +9,7 @@ typedef enum {
 
 typedef struct {
     uint8_t kind;
-    int32_t depth;                /* values on the stack before it (3.12 and later) */
+    int32_t depth;                /* values on the stack before it */
     int32_t number;               /* of a cell: its local; of a call: its arguments; of an item: how
                                    * far its container is from the top of the stack */
     PyObject *name;               /* of an attribute or a global variable */

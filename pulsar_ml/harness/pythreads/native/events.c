@@ -74,6 +74,7 @@ static int events_open(void) { return 1; }
 static int on_trace(PyObject *unused, PyFrameObject *frame, int what, PyObject *argument)
 {
     InterpreterFrame *inner = frame->f_frame;
+    const Instruction *i;
     Code *code;
     int at;
     if (me == NULL)
@@ -85,7 +86,8 @@ static int on_trace(PyObject *unused, PyFrameObject *frame, int what, PyObject *
             return code == NULL ? -1 : 0;
         if (unlikely(me->unwinding))
             return unwinding_step(me);
-        return step_of(inner, frame_stack(inner, 0), &code->instructions[at], place_of(code, at));
+        i = &code->instructions[at];
+        return step_of(inner, frame_stack(inner, i->depth), i, place_of(code, at));
     }
     if (what == PyTrace_CALL) {
         code = code_of(frame_code(inner));

@@ -45,15 +45,10 @@ static inline PyCodeObject *frame_code(InterpreterFrame *frame) { return frame->
 #endif
 static inline int frame_instruction(InterpreterFrame *frame) { return _PyInterpreterFrame_LASTI(frame); }
 
-/* The value on top of the stack is at [-1]. Only while a trace function is called. In the callbacks
- * of sys.monitoring the frame does not say how many values there are: `depth` does. */
+/* The value on top of the stack is at [-1]. A frame that runs does not say how many there are. */
 static inline PyObject **frame_stack(InterpreterFrame *frame, int depth)
 {
-#ifdef WITH_MONITORING
     return frame->localsplus + frame_code(frame)->co_nlocalsplus + depth;
-#else
-    return frame->localsplus + frame->stacktop;
-#endif
 }
 static inline PyObject *frame_local(InterpreterFrame *frame, int index) { return frame->localsplus[index]; }
 static inline PyObject *frame_globals(InterpreterFrame *frame) { return frame->f_globals; }
