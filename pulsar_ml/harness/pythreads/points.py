@@ -13,6 +13,8 @@ from collections.abc import Iterable
 from pathlib import Path
 from types import CodeType
 
+from pulsar_ml.harness.pythreads.depths import stack_depths
+
 # The kinds of steps, with the same numbers as in native/codes.c.
 KINDS = {
     "LOAD_ATTR": 1,
@@ -27,16 +29,21 @@ KINDS = {
     "DELETE_GLOBAL": 7,
     "LOAD_DEREF": 8,
     "STORE_DEREF": 9,
-    "PRECALL": 10,
+    "BINARY_SLICE": 3,
+    "STORE_SLICE": 4,
+    "PRECALL" if sys.version_info < (3, 12) else "CALL": 10,
+    "CALL_KW": 10,
     "FOR_ITER": 11,
     "CONTAINS_OP": 12,
     "BINARY_OP": 13,
 }
+CALLS = ("PRECALL", "CALL", "CALL_KW")
+ITEM_KINDS = (3, 4, 5)
 FIRST_IN_PLACE = 13  # operand of BINARY_OP: this one and later ones are +=, -= and so on
 INSTALLED = ("site-packages", "dist-packages")
 PACKAGE = str(Path(__file__).resolve().parents[2])
 
-Described = tuple[bytes, list[int], list[str | None]]
+Described = tuple[bytes, list[int], list[int], list[str | None]]
 
 
 def library_folders() -> tuple[str, ...]:
@@ -69,10 +76,11 @@ class CodeUnderTest:
         return found
 
     def describe(self, code: CodeType) -> Described | None:
-        """Return kind, number and name for each instruction; None unless it is under test."""
+        """Return kind, number, depth and name for each instruction; None unless it is under test."""
         if not self.is_under_test(code.co_filename):
             return None
         size = len(code.co_code) // 2
+        depths = stack_depths(code)
         kinds, numbers = bytearray(size), [0] * size
         names: list[str | None] = [None] * size
         first = -1  # of the prefixes EXTENDED_ARG: the interpreter announces them, not what follows
@@ -85,13 +93,17 @@ class CodeUnderTest:
             if kind is None or (each.opname == "BINARY_OP" and (each.arg or 0) < FIRST_IN_PLACE):
                 continue
             kinds[at] = kind
-            if each.opname == "PRECALL" or each.opname.endswith("_DEREF"):
+            if each.opname == "CALL_KW":
+                depths[at] -= 1  # the names are above the arguments
+            if each.opname in CALLS or each.opname.endswith("_DEREF"):
                 numbers[at] = each.arg or 0
+            elif kind in ITEM_KINDS:
+                numbers[at] = 3 if each.opname.endswith("_SLICE") else 2
             elif each.opname.startswith("DELETE_"):
                 numbers[at] = 1
             if isinstance(each.argval, str) and kind not in (12, 13):
                 names[at] = sys.intern(each.argval)
-        return bytes(kinds), numbers, names
+        return bytes(kinds), numbers, depths, names
 
 
 def folders_of(name: str) -> tuple[str, ...]:

@@ -21,6 +21,7 @@ from typing import Any
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import Explorer  # noqa: F401  (its symbols are what _fibers calls)
 from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.events import Events
 from pulsar_ml.harness.pythreads.failures import ExceptionTexts, register
 from pulsar_ml.harness.pythreads.points import CodeUnderTest, Described
 
@@ -43,6 +44,10 @@ class StartedEvent:
 
     def set(self) -> None:
         """Do nothing: one event stands for those of all threads."""
+
+    def is_done(self) -> bool:
+        """Return False, as the handle of a thread (3.13) that has not ended."""
+        return False
 
     def _at_fork_reinit(self) -> None:
         """Do nothing, in a child process."""
@@ -91,8 +96,8 @@ def require_support() -> None:
     if not _fibers.SUPPORTED:
         version = ".".join(map(str, sys.version_info[:3]))
         raise UsageError(
-            f"Python threads run under the engine on CPython 3.11, and this is {version}; "
-            "use python3.11 for such tests"
+            "Python threads run under the engine on CPython 3.11 to 3.13 with a GIL, and this is "
+            f"{version}; use python3.11 for such tests"
         )
 
 
@@ -111,6 +116,7 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         )
     under_test = CodeUnderTest(also)
     texts = ExceptionTexts()
+    events = Events()
 
     def describe_code(each: CodeType) -> Described | None:
         return under_test.describe(each)
@@ -135,10 +141,12 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         random=random._inst,
         local=threading.local,
         quiet=keep_quiet,
+        watch=events.watch,
         selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
         checked=semantics == "free",
     )
     with (
+        events.open(),
         replaced_attributes(threading.Thread, methods),
         replaced_attributes(threading.Timer, {"run": run_timer}),
     ):

@@ -9,7 +9,9 @@ typedef enum {
 
 typedef struct {
     uint8_t kind;
-    int32_t number;               /* of a cell: its local; of a call: its arguments */
+    int32_t depth;                /* values on the stack before it */
+    int32_t number;               /* of a cell: its local; of a call: its arguments; of an item: how
+                                   * far its container is from the top of the stack */
     PyObject *name;               /* of an attribute or a global variable */
 } Instruction;
 
@@ -17,6 +19,7 @@ typedef struct {
     PyObject *code;
     uint32_t selection;           /* of the session that described it */
     uint32_t number;
+    uint32_t watched;             /* in the session of this number */
     int32_t n;                    /* 0: not under test */
     Instruction *instructions;
 } Code;
@@ -49,7 +52,7 @@ static inline uint64_t place_of(const Code *code, int instruction)
 static __attribute__((noinline)) Code *new_code(PyObject *object)
 {
     PyFiber *f = me;
-    PyObject *kinds, *numbers, *names, *described, *type, *value, *traceback;
+    PyObject *kinds, *numbers, *depths, *names, *described, *type, *value, *traceback;
     Code *code;
     PyErr_Fetch(&type, &value, &traceback);
     me = NULL;
@@ -62,7 +65,7 @@ static __attribute__((noinline)) Code *new_code(PyObject *object)
         Py_DECREF(described);
         return _PyCode_SetExtra(object, extra_index, not_under_test) < 0 ? NULL : not_under_test;
     }
-    if (!PyArg_ParseTuple(described, "SOO", &kinds, &numbers, &names))
+    if (!PyArg_ParseTuple(described, "SOOO", &kinds, &numbers, &depths, &names))
         return NULL;
     if (n_codes == codes_room) {
         uint32_t room = codes_room ? 2 * codes_room : 256;
@@ -86,6 +89,7 @@ static __attribute__((noinline)) Code *new_code(PyObject *object)
         PyObject *name = PyList_GET_ITEM(names, i);
         code->instructions[i].kind = (uint8_t)PyBytes_AS_STRING(kinds)[i];
         code->instructions[i].number = (int32_t)PyLong_AsLong(PyList_GET_ITEM(numbers, i));
+        code->instructions[i].depth = (int32_t)PyLong_AsLong(PyList_GET_ITEM(depths, i));
         code->instructions[i].name = name == Py_None ? NULL : Py_NewRef(name);
     }
     Py_DECREF(described);

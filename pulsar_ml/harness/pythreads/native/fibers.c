@@ -51,7 +51,7 @@ static char *new_stack(void)
     return base + guard;
 }
 
-static int on_trace(PyObject *unused, PyFrameObject *frame, int what, PyObject *argument);
+static void follow_state(int on);
 
 /* A fiber that can run; NULL with an exception. */
 static PyFiber *prepare_fiber(int number)
@@ -66,7 +66,7 @@ static PyFiber *prepare_fiber(int number)
         if (f->ts == NULL)
             return (PyFiber *)PyErr_NoMemory();
         use_state(f->ts);
-        PyEval_SetTrace(on_trace, NULL);
+        follow_state(1);
         use_state(before);
     }
     f->thread = f->function = f->arguments = f->keywords = NULL;
@@ -84,6 +84,10 @@ static void clear_state(PyFiber *f)
     Py_CLEAR(f->ts->context);
     f->ts->context_ver++;
     Py_CLEAR(f->ts->async_exc);
+#if PY_VERSION_HEX >= 0x030D0000
+    Py_CLEAR(f->ts->threading_local_key);
+    Py_CLEAR(f->ts->threading_local_sentinel);
+#endif
 }
 
 static void clear_fiber(PyFiber *f)

@@ -9,6 +9,7 @@
 #include "pulsar_ml/harness/pythreads/native/locks.c"
 #include "pulsar_ml/harness/pythreads/native/threads.c"
 #include "pulsar_ml/harness/pythreads/native/points.c"
+#include "pulsar_ml/harness/pythreads/native/events.c"
 #include "pulsar_ml/harness/pythreads/native/executions.c"
 #include "pulsar_ml/harness/pythreads/native/unmodelled.c"
 #include "pulsar_ml/harness/pythreads/native/replace.c"
@@ -21,6 +22,10 @@ static PyMethodDef METHODS[] = {
     {"set_test", set_test, METH_VARARGS, NULL},
     {"place_parts", place_parts, METH_O, NULL},
     {"place_number", place_number, METH_VARARGS, NULL},
+#ifdef WITH_MONITORING
+    {"on_start", (PyCFunction)(void *)on_start, METH_FASTCALL, NULL},
+    {"on_instruction", (PyCFunction)(void *)on_instruction, METH_FASTCALL, NULL},
+#endif
     {"recorded_names", recorded_names, METH_NOARGS, NULL},
     {"recording", recording, METH_NOARGS, NULL},
     {"stacks", stacks, METH_NOARGS, NULL},

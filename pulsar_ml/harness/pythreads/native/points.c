@@ -78,11 +78,15 @@ static inline int contents(PyObject *container, int writes, uint64_t place)
 /* A call of native code that takes or belongs to a container. */
 static int native_call(PyObject **top, int count, uint64_t place)
 {
-    PyObject *method = top[-count - 2], *callable = top[-count - 1], *self = NULL, *first = NULL;
+#if PY_VERSION_HEX >= 0x030D0000
+    PyObject *callable = top[-count - 2], *self = top[-count - 1], *first = NULL;
+    int is_method = self != NULL;
+#else
+    int is_method = top[-count - 2] != NULL;
+    PyObject *callable = top[-count - 1 - is_method], *self = is_method ? top[-count - 1] : NULL, *first = NULL;
+#endif
     const char *name;
-    if (method != NULL) {
-        self = callable;
-        callable = method;
+    if (is_method) {
         first = count > 0 ? top[-count] : NULL;
         if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_container(self)) {
             name = ((PyMethodDescrObject *)callable)->d_method->ml_name;
@@ -153,10 +157,12 @@ static int step_of(InterpreterFrame *frame, PyObject **top, const Instruction *i
         owner = frame_local(frame, i->number);
         return owner && PyCell_Check(owner) ? step_at(owner, i->name, 1, 1, top[-1], 1, place) : 0;
     case ITEM_READ:
-        return is_container(top[-2]) ? contents(top[-2], 0, place) : 0;
+        owner = top[-i->number];
+        return is_container(owner) ? contents(owner, 0, place) : 0;
     case ITEM_WRITE:
     case ITEM_DELETE:
-        return is_container(top[-2]) ? contents(top[-2], 1, place) : 0;
+        owner = top[-i->number];
+        return is_container(owner) ? contents(owner, 1, place) : 0;
     case CONTAINS:
         return is_container(top[-1]) ? contents(top[-1], 0, place) : 0;
     case IN_PLACE:
@@ -167,32 +173,6 @@ static int step_of(InterpreterFrame *frame, PyObject **top, const Instruction *i
         return native_call(top, i->number, place);
     case NO_STEP:
         break;
-    }
-    return 0;
-}
-
-/* The trace function of the fibers' thread states, for each call and each instruction. */
-static int on_trace(PyObject *unused, PyFrameObject *frame, int what, PyObject *argument)
-{
-    InterpreterFrame *inner = frame->f_frame;
-    Code *code;
-    int at;
-    if (me == NULL)
-        return 0;
-    if (likely(what == PyTrace_OPCODE)) {
-        code = code_of(frame_code(inner));
-        at = frame_instruction(inner);
-        if (code == NULL || at < 0 || at >= code->n || code->instructions[at].kind == NO_STEP)
-            return code == NULL ? -1 : 0;
-        if (unlikely(me->unwinding))
-            return unwinding_step(me);
-        return step_of(inner, frame_stack(inner), &code->instructions[at], place_of(code, at));
-    }
-    if (what == PyTrace_CALL) {
-        code = code_of(frame_code(inner));
-        frame->f_trace_lines = 0;
-        frame->f_trace_opcodes = code && code->n;
-        return code == NULL ? -1 : 0;
     }
     return 0;
 }

@@ -123,14 +123,14 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
 {
     static char *names[] = {"describe_code", "on_exception", "before", "finish", "after", "thread_class",
                             "active_threads", "started_event", "new_event", "abandoned", "deque", "run_method",
-                            "random", "local", "quiet", "selection", "checked", NULL};
+                            "random", "local", "quiet", "watch", "selection", "checked", NULL};
     PyObject *describe, *on_exception, *before, *finish, *after, *thread_class, *threads, *started, *new, *abandoned,
-        *deque, *run, *random, *local, *quiet;
+        *deque, *run, *random, *local, *quiet, *watch;
     unsigned int selection;
     int checked;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOIp", names, &describe, &on_exception, &before,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOIp", names, &describe, &on_exception, &before,
                                      &finish, &after, &thread_class, &threads, &started, &new, &abandoned, &deque,
-                                     &run, &random, &local, &quiet, &selection, &checked))
+                                     &run, &random, &local, &quiet, &watch, &selection, &checked))
         return NULL;
     if (session.attached) {
         PyErr_SetString(PyExc_RuntimeError, "executions of Python threads are under way already");
@@ -144,7 +144,7 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     if (no_arguments == NULL && ((no_arguments = PyTuple_New(0)) == NULL ||
                                  (not_blocking = PyTuple_Pack(1, Py_False)) == NULL))
         return NULL;
-    if (!locations_open() || !intern_names() || !use_selection(selection))
+    if (!locations_open() || !intern_names() || !events_open() || !use_selection(selection))
         return PyErr_Occurred() ? NULL : PyErr_NoMemory();
     session.describe_code = Py_NewRef(describe);
     session.on_exception = Py_NewRef(on_exception);
@@ -153,6 +153,8 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     session.after = Py_NewRef(after);
     session.random = Py_NewRef(random);
     session.quiet = Py_NewRef(quiet);
+    session.watch = Py_NewRef(watch);
+    session.number++;
     session.thread_class = Py_NewRef(thread_class);
     session.active_threads = Py_NewRef(threads);
     session.started_event = Py_NewRef(started);
@@ -181,7 +183,7 @@ static PyObject *detach(PyObject *module, PyObject *unused)
             continue;
         fibers[i].ts = NULL;
         use_state(ts);
-        PyEval_SetTrace(NULL, NULL);
+        follow_state(0);
         PyThreadState_Clear(ts);
         use_state(host);
         PyThreadState_Delete(ts);
@@ -193,6 +195,7 @@ static PyObject *detach(PyObject *module, PyObject *unused)
     Py_CLEAR(session.after);
     Py_CLEAR(session.random);
     Py_CLEAR(session.quiet);
+    Py_CLEAR(session.watch);
     Py_CLEAR(session.thread_class);
     Py_CLEAR(session.active_threads);
     Py_CLEAR(session.started_event);

@@ -11,7 +11,12 @@
 #define likely(x) __builtin_expect(!!(x), 1)
 #define unlikely(x) __builtin_expect(!!(x), 0)
 
-enum { MOST_FIBERS = 64, STACK_BYTES = 2 << 20 };
+enum { MOST_FIBERS = 64 };
+#if PY_VERSION_HEX >= 0x030C0000
+enum { STACK_BYTES = 8 << 20 };   /* the interpreter's limit of nested calls in C asks for that many */
+#else
+enum { STACK_BYTES = 2 << 20 };
+#endif
 enum { IDENT = 1000000 };         /* thread identifiers of an execution follow this number */
 
 /* A Python thread of the execution under way. */
@@ -39,10 +44,12 @@ static struct {
     PyObject *finish;             /* of its test function, in the first thread */
     PyObject *after;              /* of many executions */
     PyObject *quiet;              /* (1) before threads are abandoned, (0) behind that */
+    PyObject *watch;              /* code object -> its instructions are announced (3.12 and later) */
     PyObject *random;             /* the generator of the module's functions */
     PyObject *thread_class, *active_threads, *started_event, *new_event;
     int checked;                  /* semantics `free`: accesses are checked for races */
     int attached;
+    uint32_t number;              /* of the session */
 } session;
 
 #endif

@@ -5,14 +5,14 @@ static uint32_t threads_made;     /* in this execution, for their names */
 static PyObject *run_method;      /* Thread.run */
 
 static PyObject *N_target, *N_args, *N_kwargs, *N_ident, *N_name, *N_daemonic, *N_started, *N_initialized,
-    *N_is_stopped, *N_invoke, *N_number, *N_run, *N_tstate_lock, *N_stderr, *N_native_id, *N_made;
+    *N_is_stopped, *N_handle, *N_invoke, *N_number, *N_run, *N_tstate_lock, *N_stderr, *N_native_id, *N_made;
 
 static int intern_names(void)
 {
     struct { PyObject **into; const char *text; } all[] = {
         {&N_target, "_target"}, {&N_args, "_args"}, {&N_kwargs, "_kwargs"}, {&N_ident, "_ident"},
         {&N_name, "_name"}, {&N_daemonic, "_daemonic"}, {&N_started, "_started"},
-        {&N_initialized, "_initialized"}, {&N_is_stopped, "_is_stopped"},
+        {&N_initialized, "_initialized"}, {&N_is_stopped, "_is_stopped"}, {&N_handle, "_handle"},
         {&N_invoke, "_invoke_excepthook"}, {&N_number, "_pulsar_ml_number"}, {&N_run, "run"},
         {&N_tstate_lock, "_tstate_lock"}, {&N_stderr, "_stderr"}, {&N_native_id, "_native_id"},
         {&N_made, "_pulsar_ml_made"},
@@ -85,6 +85,7 @@ static PyObject *thread_init(PyObject *thread, PyObject *arguments, PyObject *ke
              PyDict_SetItem(variables, N_native_id, Py_None) < 0 ||
              PyDict_SetItem(variables, N_started, session.new_event) < 0 ||
              PyDict_SetItem(variables, N_is_stopped, Py_False) < 0 ||
+             PyDict_SetItem(variables, N_handle, session.new_event) < 0 ||
              PyDict_SetItem(variables, N_tstate_lock, Py_None) < 0 ||
              PyDict_SetItem(variables, N_stderr, Py_None) < 0 ||
              PyDict_SetItem(variables, N_initialized, Py_True) < 0;
