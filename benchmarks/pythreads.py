@@ -74,11 +74,11 @@ def rows() -> list[Benchmark]:
     ]
     compared = [
         Benchmark(
-            "ratio to the faster tool", ratio, unit="times", target=LEAST_RATIO, at_least=True
+            "pythreads: ratio to the faster tool", ratio, unit="times", target=LEAST_RATIO, at_least=True
         )
     ]
     mine = Benchmark(
-        "three threads of ten accesses", ours, unit=UNIT, about="each access is a step"
+        "pythreads: three threads of ten accesses", ours, unit=UNIT, about="each access is a step"
     )
     return [mine, *others, *(compared if found else [])]
 

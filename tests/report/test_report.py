@@ -267,7 +267,7 @@ def test_a_page_is_written_whole_or_not_at_all(
 
     monkeypatch.setattr("os.replace", full_disk)
     done = report(run, "-o", str(target))
-    assert done.exit_code == 2
+    assert done.exit_code == 4
     assert "No space left on device" in done.output
     assert target.read_text() == "before"
     assert sorted(path.name for path in tmp_path.iterdir()) == ["page.html", "run"]

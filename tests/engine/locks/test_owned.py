@@ -71,14 +71,10 @@ def test_a_right_program_stays_silent(module: str, name: str, mode: str, compile
 
 
 # libstdc++ before 13 releases the lock in atomic<shared_ptr>::load() with a relaxed order: its
-# plain read of the pointer races with the next store.
+# plain read of the pointer races with the next store. The race is passed over, and counted.
 @pytest.mark.parametrize("compiler", COMPILERS)
-def test_the_race_in_the_atomic_shared_pointer_of_libstdcxx_is_found(compiler: str) -> None:
+def test_the_race_in_the_atomic_shared_pointer_of_libstdcxx_is_named(compiler: str) -> None:
     done = run("owned_cpp", "atomic_pointer_fixed", compiler)
-    if built("owned_cpp", compiler).LIBSTDCXX < 13:
-        assert done.failure is not None
-        assert done.failure.kind == "data race"
-        known = ("std::_Sp_atomic::load",)
-        done = run("owned_cpp", "atomic_pointer_fixed", compiler, suppress=known)
-        assert done.statistics["suppressed"]
+    known = built("owned_cpp", compiler).LIBSTDCXX < 13
+    assert ["atomic<std::shared_ptr>" in text for text in done.passed_over] == [True] * known
     assert done.verdict == "clean", done.failure

@@ -213,7 +213,7 @@ def test_an_open_exchange_sees_what_is_there() -> None:
     history = history_of(
         [
             interval("write", 1, 0, 51), interval("read", 1, 0, 50), interval("read", 2, 1, 9),
-            interval("write", 2, 1, 9), interval("read", 3, 30, 60),
+            Operation(98, "write", (2,), None, 1, 9), interval("read", 3, 30, 60),
             Operation(99, "cas", (1, 3), None, 2, None),
         ]
     )  # fmt: skip

@@ -71,12 +71,10 @@ DEFECTS = (
     Defect(
         "a store is always the last one",
         "memory/atomics.c",
-        "    if (!only_newest(v, is_sc(order))) {\n"
-        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n"
-        "        uint64_t between",
-        "    if (!only_newest(v, is_sc(order)) && !DEFECT) {\n"
-        "        uint32_t oldest = oldest_for(common, t, v, is_sc(order));\n"
-        "        uint64_t between",
+        "    if (only_newest(v, is_sc(order))) {\n"
+        "        /* It enters behind all others. */",
+        "    if (only_newest(v, is_sc(order)) || DEFECT) {\n"
+        "        /* It enters behind all others. */",
         "c11",
         ("store",),
     ),
@@ -84,9 +82,9 @@ DEFECTS = (
         "a read-modify-write leaves the store buffer",
         "memory/atomics.c",
         "    if (!common && t->buffer_count)\n        drain(t);\n"
-        "    v = atomic_variable(t, address, width, OP_RMW",
+        "    v = atomic_variable(common, t, address, width, OP_RMW",
         "    if (!common && t->buffer_count && !DEFECT)\n        drain(t);\n"
-        "    v = atomic_variable(t, address, width, OP_RMW",
+        "    v = atomic_variable(common, t, address, width, OP_RMW",
         "tso",
         ("exchange",),
     ),
