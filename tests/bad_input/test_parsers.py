@@ -196,7 +196,7 @@ READS = {
     "pulsar_ml/campaign/local/exploring.py": "a failure that this process made",
     "pulsar_ml/campaign/local/record_kind.py": "failure",
     "pulsar_ml/cli/understand/replay.py": "a failure that this process made",
-    "pulsar_ml/cli/find/linearize.py": "an option of its own command line",
+    "pulsar_ml/cli/find/linearize.py": "the value of an option of the command line",
     "pulsar_ml/suites/invariants.py": "a file of the project",
     "stress/mutants/table/sanitized_trials.py": "lines of its own child",
     "stress/mutants/csv_rows.py": "kill_table.csv",

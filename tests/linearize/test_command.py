@@ -133,6 +133,7 @@ def test_the_first_value_of_a_register(initial: str, code: int, tmp_path: Path) 
         ("queue", "7", "the model queue has no first value that can be given"),
         ("register", "seven", "--initial seven is not JSON"),
         ("register", '{"a": 1}', "is no value of a history"),
+        ("register", "[" * 100_000, "is not JSON (maximum recursion depth"),
         ("counter", "null", "a counter begins with an integer"),
     ],
 )

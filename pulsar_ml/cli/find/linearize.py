@@ -159,9 +159,9 @@ def with_initial(name: str, initial: str | None) -> Any:
         )
     try:
         value = as_value(json.loads(initial))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise click.UsageError(
-            f"--initial {initial} is not JSON ({error}); a text has quotes, as in '\"a\"'"
+            f"--initial {initial:.100} is not JSON ({error}); a text has quotes, as in '\"a\"'"
         ) from None
     if type(model) is Counter and type(value) is not int:
         raise click.UsageError(f"--initial {initial}: a counter begins with an integer")
