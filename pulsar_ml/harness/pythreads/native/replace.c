@@ -128,8 +128,8 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
         *deque, *run, *random, *local, *quiet, *watch;
     unsigned int selection;
     int checked;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOIp", names, &describe, &on_exception, &before,
-                                     &finish, &after, &thread_class, &threads, &started, &new, &abandoned, &deque,
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOIp", names, &describe, &on_exception,
+                                     &before, &finish, &after, &thread_class, &threads, &started, &new, &abandoned, &deque,
                                      &run, &random, &local, &quiet, &watch, &selection, &checked))
         return NULL;
     if (session.attached) {
