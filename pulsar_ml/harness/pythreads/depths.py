@@ -1,7 +1,7 @@
 """Computes how many values are on a frame's stack before each instruction of a code object.
 
-From 3.12 on a frame does not say where its stack ends when the interpreter announces an instruction;
-the depth does. The compiler gives each instruction one depth, however it is reached.
+From 3.12 on a frame does not say where its stack ends when the interpreter announces an
+instruction; the depth does. The compiler gives each instruction one depth, however it is reached.
 """
 
 from __future__ import annotations

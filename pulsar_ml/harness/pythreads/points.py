@@ -76,7 +76,7 @@ class CodeUnderTest:
         return found
 
     def describe(self, code: CodeType) -> Described | None:
-        """Return kind, number, depth and name for each instruction; None unless it is under test."""
+        """Return kind, number, depth and name of each instruction; None unless under test."""
         if not self.is_under_test(code.co_filename):
             return None
         size = len(code.co_code) // 2

@@ -128,9 +128,10 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
         *deque, *run, *random, *local, *quiet, *watch;
     unsigned int selection;
     int checked;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOIp", names, &describe, &on_exception, &before,
-                                     &finish, &after, &thread_class, &threads, &started, &new, &abandoned, &deque,
-                                     &run, &random, &local, &quiet, &watch, &selection, &checked))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOIp", names, &describe, &on_exception,
+                                     &before, &finish, &after, &thread_class, &threads, &started, &new,
+                                     &abandoned, &deque, &run, &random, &local, &quiet, &watch, &selection,
+                                     &checked))
         return NULL;
     if (session.attached) {
         PyErr_SetString(PyExc_RuntimeError, "executions of Python threads are under way already");

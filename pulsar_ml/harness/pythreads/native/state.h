@@ -13,7 +13,7 @@
 
 enum { MOST_FIBERS = 64 };
 #if PY_VERSION_HEX >= 0x030C0000
-enum { STACK_BYTES = 8 << 20 };   /* the interpreter's limit of nested calls in C asks for that many */
+enum { STACK_BYTES = 8 << 20 };   /* as the interpreter's limit of nested calls in C needs */
 #else
 enum { STACK_BYTES = 2 << 20 };
 #endif
@@ -44,7 +44,7 @@ static struct {
     PyObject *finish;             /* of its test function, in the first thread */
     PyObject *after;              /* of many executions */
     PyObject *quiet;              /* (1) before threads are abandoned, (0) behind that */
-    PyObject *watch;              /* code object -> its instructions are announced (3.12 and later) */
+    PyObject *watch;              /* code object -> its instructions are announced */
     PyObject *random;             /* the generator of the module's functions */
     PyObject *thread_class, *active_threads, *started_event, *new_event;
     int checked;                  /* semantics `free`: accesses are checked for races */
