@@ -70,11 +70,16 @@ def ratio() -> float:
 def rows() -> list[Benchmark]:
     found = peers()
     others = [
-        Benchmark(name, partial(peer, name, command), unit=UNIT) for name, command in found.items()
+        Benchmark(f"pythreads: {name}", partial(peer, name, command), unit=UNIT)
+        for name, command in found.items()
     ]
     compared = [
         Benchmark(
-            "pythreads: ratio to the faster tool", ratio, unit="times", target=LEAST_RATIO, at_least=True
+            "pythreads: ratio to the faster tool",
+            ratio,
+            unit="x",
+            target=LEAST_RATIO,
+            at_least=True,
         )
     ]
     mine = Benchmark(

@@ -71,8 +71,7 @@ DEFECTS = (
     Defect(
         "a store is always the last one",
         "memory/atomics.c",
-        "    if (only_newest(v, is_sc(order))) {\n"
-        "        /* It enters behind all others. */",
+        "    if (only_newest(v, is_sc(order))) {\n        /* It enters behind all others. */",
         "    if (only_newest(v, is_sc(order)) || DEFECT) {\n"
         "        /* It enters behind all others. */",
         "c11",

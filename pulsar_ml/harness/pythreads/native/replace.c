@@ -124,8 +124,8 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     static char *names[] = {"describe_code", "on_exception", "before", "finish", "after", "thread_class",
                             "active_threads", "started_event", "new_event", "abandoned", "deque", "run_method",
                             "random", "local", "quiet", "watch", "selection", "checked", NULL};
-    PyObject *describe, *on_exception, *before, *finish, *after, *thread_class, *threads, *started, *new, *abandoned,
-        *deque, *run, *random, *local, *quiet, *watch;
+    PyObject *describe, *on_exception, *before, *finish, *after, *thread_class, *threads, *started, *new,
+        *abandoned, *deque, *run, *random, *local, *quiet, *watch;
     unsigned int selection;
     int checked;
     if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOIp", names, &describe, &on_exception,
