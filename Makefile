@@ -93,4 +93,5 @@ wheel: build
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info .pytest_cache .hypothesis .mypy_cache
-	find pulsar_ml benchmarks tests stress spark \( -name '*.so' -o -name '*.c' \( -not -path '*/engine/*' -o -name '_engine.c' \) -o -name __pycache__ \) -prune -exec rm -rf {} +
+	find pulsar_ml benchmarks tests stress spark -name '*.pyx' -exec sh -c 'for f; do rm -f "$${f%.pyx}.c" "$${f%.pyx}.cpp"; done' - {} +
+	find pulsar_ml benchmarks tests stress spark \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +
