@@ -71,7 +71,7 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
         for source in package.rglob(pattern):
             assert source.relative_to(ROOT).as_posix() in names
     modules = {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
-    sources = package.rglob("*.pyx")
+    sources = [*package.rglob("*.pyx"), package / "harness" / "pythreads" / "_fibers.pyi"]
     assert modules == {source.relative_to(ROOT).with_suffix("").as_posix() for source in sources}
     assert {name.split("/")[0] for name in names} == {"pulsar_ml"}
     suffixes = {
@@ -81,6 +81,7 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
         ".pxi",
         ".pyi",
         ".h",
+        ".ld",
         ".so",
         ".typed",
         ".toml",
@@ -90,7 +91,8 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
         ".js",
     }
     sources_in_c = {name for name in names if name.endswith(".c")}
-    assert {str(Path(name).parent) for name in sources_in_c} <= {"pulsar_ml/harness/engine"}
+    written = {source for source in package.rglob("*.c") if not source.with_suffix(".pyx").exists()}
+    assert sources_in_c == {source.relative_to(ROOT).as_posix() for source in written}
     assert {Path(name).suffix for name in names - sources_in_c} == suffixes
 
 
@@ -135,7 +137,7 @@ def test_an_in_place_build_works(built: Built, tmp_path: Path) -> None:
     shutil.copytree(built.tree, tree)
     succeed(sys.executable, "setup.py", "build_ext", "--inplace", cwd=tree)
     # One module is compiled here; the others show that nothing is built twice.
-    gone = tree / "pulsar_ml" / "harness" / ("subject" + SUFFIX)
+    gone = tree / "pulsar_ml" / "harness" / "subjects" / ("subject" + SUFFIX)
     for copy in tree.rglob("subject" + SUFFIX):
         copy.unlink()
     others = {path: path.stat().st_mtime_ns for path in (tree / "pulsar_ml").rglob("*" + SUFFIX)}

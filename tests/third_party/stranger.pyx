@@ -3,7 +3,7 @@
 from libc.stdint cimport int64_t, uint32_t
 
 from pulsar_ml._core cimport Entry, RangeCache
-from pulsar_ml.structures.entry cimport entry_at, entry_payload, entry_release
+from pulsar_ml.structures.entry cimport entry_length, entry_release
 from pulsar_ml.structures.mpsc_queue cimport (
     MpscQueue, mpsc_destroy, mpsc_init, mpsc_offer, mpsc_peek, mpsc_poll,
 )
@@ -54,7 +54,7 @@ cdef int64_t bytes_of(NativeCache* cache, int64_t ledger_id, int64_t first, int6
     for entry_id in range(first, end):
         handle = range_cache_get(cache, position(ledger_id, entry_id))
         if handle:
-            total += entry_payload(entry_at(&cache.memory.entries, handle)).length
+            total += entry_length(&cache.memory.entries, handle)
             entry_release(&cache.memory.entries, handle, 1)
     return total
 
