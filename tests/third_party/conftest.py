@@ -2,4 +2,4 @@
 
 from __future__ import annotations
 
-from tests.build.conftest import built as built
+from tests.builds.conftest import built as built

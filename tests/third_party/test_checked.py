@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.build.conftest import Built
-from tests.build.project import SUFFIX, run, succeed
+from tests.builds.conftest import Built
+from tests.builds.project import SUFFIX, run, succeed
 
 pytestmark = pytest.mark.xdist_group("build")
 

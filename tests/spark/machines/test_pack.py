@@ -14,8 +14,8 @@ from pulsar_ml.distributed.machines.examine import examine
 from pulsar_ml.distributed.session import packed
 from pulsar_ml.errors import UsageError
 from tests import ROOT
-from tests.build.conftest import Built
-from tests.build.conftest import built as built
+from tests.builds.conftest import Built
+from tests.builds.conftest import built as built
 
 
 def test_requirements_lead_to_what_is_installed() -> None:

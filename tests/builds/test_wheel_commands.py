@@ -19,8 +19,8 @@ import pytest
 from packaging.requirements import Requirement
 
 from tests import ROOT
-from tests.build.conftest import Built
-from tests.build.project import succeed
+from tests.builds.conftest import Built
+from tests.builds.project import succeed
 
 pytestmark = pytest.mark.xdist_group("build")
 

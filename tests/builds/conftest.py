@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.build.project import copy_project, succeed
+from tests.builds.project import copy_project, succeed
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.build.conftest import Built
-from tests.build.project import SUFFIX, python, succeed
+from tests.builds.conftest import Built
+from tests.builds.project import SUFFIX, python, succeed
 
 pytestmark = pytest.mark.xdist_group("build")
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests import ROOT
-from tests.build.project import run
+from tests.builds.project import run
 
 pytestmark = pytest.mark.xdist_group("build")
 
