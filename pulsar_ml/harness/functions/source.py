@@ -223,11 +223,14 @@ def first_code_line(lines: list[str], after: int) -> int:
 
 
 WORDS: Mapping[str, tuple[str, ...]] = {"mode": ("c11", "tso", "sc"), "strategy": tuple(OFFERED)}
-NUMBERS = ("executions", "seed", "bound", "spins", "turns", "stores", "step_limit", "depth")
+NUMBERS = ("seed", "bound", "spins", "turns", "stores", "step_limit", "depth")
+COUNTS = ("executions", "threads")  # numbers from 1
+NUMBER = re.compile(r"[0-9]{1,18}")
+SECONDS = re.compile(r"[0-9]{0,9}\.?[0-9]{1,9}")
 SWITCHES = ("races", "lock_free")
 LISTS = ("faults", "suppress")
 BUILD = ("flags", "include", "std")
-KNOWN = (*WORDS, *NUMBERS, *SWITCHES, *LISTS, *BUILD)
+KNOWN = (*WORDS, *NUMBERS, *COUNTS, "seconds", *SWITCHES, *LISTS, *BUILD)
 
 
 def parse_options(
@@ -262,10 +265,15 @@ def parse_options(
 def option_value(key: str, value: str, place: str) -> object:
     if key in WORDS and value not in WORDS[key]:
         raise UsageError(f"{place}: {key} is {value!r}; it may be: {', '.join(WORDS[key])}")
-    if key in NUMBERS:
-        if not value.isdecimal():
-            raise UsageError(f"{place}: {key} is {value!r}; it should be a number from 0")
+    if key in NUMBERS or key in COUNTS:
+        least = int(key in COUNTS)
+        if not NUMBER.fullmatch(value) or int(value) < least:
+            raise UsageError(f"{place}: {key} is {value!r}; it should be a number from {least}")
         return int(value)
+    if key == "seconds":
+        if not SECONDS.fullmatch(value) or not float(value):
+            raise UsageError(f"{place}: {key} is {value!r}; it should be a number above 0, as 2.5")
+        return float(value)
     if key in SWITCHES:
         if value not in ("on", "off"):
             raise UsageError(f"{place}: {key} is {value!r}; it should be on or off")
