@@ -28,6 +28,7 @@ from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.search.stale import described
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
 
@@ -113,13 +114,20 @@ def build_tests(
     to the compiler, after those that a compilation database (by default the nearest one) has for
     the file. Raises BuildError with the compiler's output.
     """
+    given = {"into": str(Path(into).resolve()), "flags": list(flags), "volatile": volatile}
+    given["database"] = str(database.resolve()) if database else ""
+    recipe = Recipe.of("build_tests", source.path, given)
     found = database or find_database(source.path)
     known = database_flags(found, source.path) if found else []
     if source.language == "cython":
         from pulsar_ml.harness.functions.cython_tests import module_subjects
 
-        return module_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
-    return library_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
+        subjects = module_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
+    else:
+        subjects = library_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
+    for subject in subjects.values():
+        keep_recipe(subject, recipe)
+    return subjects
 
 
 def most_executions(subject: Subject | PythonTest) -> int:

@@ -22,6 +22,7 @@ from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of, stack_of
 from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
 from pulsar_ml.versioned_json import build, read_object
@@ -71,6 +72,8 @@ class Failure:
         lock_free: True when a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
         part: the part of a search that was explored; "" for the whole.
+        recipe: how the subject was built from a source file, as the JSON of :class:`Recipe`; "" for
+            one of a module.
     """
 
     subject: str
@@ -101,6 +104,7 @@ class Failure:
     leaks: bool = True
     turns: int = TURNS
     stores: int = STORES
+    recipe: str = ""
 
     @property
     def ended_process(self) -> bool:
@@ -353,6 +357,7 @@ def of_recorded(
         suppress=explorer.suppress,
         turns=explorer.turns,
         stores=explorer.stores,
+        recipe=recipe_of(explorer.subject),
     )
 
 
