@@ -21,6 +21,7 @@ COUNTS = 16  # bytes in front of an object that std::make_shared allocated
 ADDRESS, FRAME_OFFSET, FRAME_END = 0x03, 0x91, 0x9C  # operations of DWARF
 # A function that aligns its stack anew: its frame does not end above the frame pointer.
 REALIGNS = (b"\x4c\x8d\x54\x24\x08", b"\xf3\x0f\x1e\xfa\x4c\x8d\x54\x24\x08")
+STRUCTURE = "PmlObject"  # the type of a structure in generated operations; see c_glue.py
 CYTHON = re.compile(r"__pyx_(?:v|pv|k|vp)_")
 
 Die = Any  # of pyelftools, which has no types
@@ -97,6 +98,9 @@ class DebugInfo:
                 for child in die.iter_children():
                     if child.tag in CLASSES:
                         self.enter(child)
+        elif tag == "DW_TAG_typedef" and name_of(die) == STRUCTURE:
+            if (structure := typed(die)) is not None:
+                self.classes[STRUCTURE] = [structure]
         elif tag == "DW_TAG_namespace" and not SKIPPED.match(name_of(die)):
             for child in die.iter_children():
                 self.enter(child)

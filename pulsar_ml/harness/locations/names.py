@@ -13,7 +13,12 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import locate
-from pulsar_ml.harness.locations.debug_info import Located, debug_info, distance_text
+from pulsar_ml.harness.locations.debug_info import (
+    STRUCTURE,
+    Located,
+    debug_info,
+    distance_text,
+)
 from pulsar_ml.harness.search.symbols import (
     describe_pc,
     interpreted_name,
@@ -24,6 +29,7 @@ from pulsar_ml.harness.search.symbols import (
 )
 
 OF_BLOCKS = ("allocate", "free")
+LEAST_ADDRESS = 1 << 16  # smaller numbers are no addresses
 NO_LOCATION = ("call", "return", "choose", "note", "fence", "spawn", "join", "")
 # What a line of the source allocates, in C, C++ and Cython.
 ALLOCATES = re.compile(
@@ -74,7 +80,15 @@ class Names:
         name, size, distance = event["name"]
         if found is not None and (found.size, found.offset) == (size, distance):
             return f"{name}{found.member}"
+        if found is None and (member := self.member_of_structure(event, size, distance)):
+            return f"{name}{member}"
         return f"{name}{distance_text(distance)}"
+
+    def member_of_structure(self, event: Event, size: int, distance: int) -> str:
+        """The member of the structure that generated operations work on, or ""."""
+        module, _ = locate(int(event["pc"])) or ("", 0)
+        info = debug_info(module) if module else None
+        return (info.member_of(STRUCTURE, size, distance) or "") if info else ""
 
     def located(self, event: Event) -> Located | None:
         """The variable or the block of memory around the location."""
@@ -93,7 +107,14 @@ class Names:
     def value(self, value: int) -> str:
         """A number in words: the name of the block that begins there, or the number."""
         block = self.blocks.at(value)
-        return f"&{block.name}" if block is not None else str(value)
+        if block is not None:
+            return f"&{block.name}"
+        if value >= LEAST_ADDRESS and (found := locate(value)) is not None:
+            info = debug_info(found[0])
+            variable = info.variable_at(found[1]) if info else None
+            if variable is not None and variable.offset == 0:
+                return f"&{variable.name}"
+        return str(value)
 
     def shared(self, event: Event) -> bool:
         """Return True for a location of two threads; other plain accesses are not shown."""

@@ -20,6 +20,7 @@ from pulsar_ml.harness.search.symbols import (
     source_line,
 )
 from pulsar_ml.harness.subjects.program import Program, call_text
+from pulsar_ml.harness.subjects.recipe import find_recipe
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
 
@@ -180,7 +181,7 @@ def what_it_did(
     if op == "call":
         return f"> {call_text(program, int(event['thread']), int(event['address']), subject)}"
     if op == "return":
-        return f"< status {signed(event['value'])}"
+        return f"< {returned(event, program, subject)}"
     if op == "choose":
         return f"chooses {event['value']} of 0 to {int(event['address']) - 1}"
     if op == "note":
@@ -208,6 +209,19 @@ def what_it_did(
         return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}"
     size = f" ({event['value']} bytes)" if op == "allocate" else ""
     return f"{op} {what}{size}"
+
+
+def returned(event: Mapping[str, Any], program: Program, subject: Subject | None) -> str:
+    """Describe the end of a call: its answer, if the subject is generated from signatures."""
+    status = signed(event["value"])
+    if program.is_test:
+        return f"{program.subject}() returns"
+    recipe = find_recipe(subject) if subject is not None else None
+    if recipe is None or recipe.call != "operations":
+        return f"status {status}"
+    from pulsar_ml.harness.signatures.answers import answer_text
+
+    return answer_text(status, signed(event["before"]))
 
 
 def signed(value: Any) -> int:

@@ -52,6 +52,13 @@ def value_of(answer: tuple[int, tuple[int, ...]], meanings: Mapping[Any, Any] | 
     return written[0] if len(written) == 1 else tuple(written)
 
 
+def answer_text(status: int, word: int) -> str:
+    """Describe an answer by its status and its first word."""
+    if status < FIRST_TUPLE:
+        return str(value_of((status, (word,)), None))
+    return f"({word}, ...)"
+
+
 def name_in(model: Any, operation: str) -> str:
     """The model's name of an operation: a queue and a stack know theirs by several names."""
     known = getattr(model, "operations", {})

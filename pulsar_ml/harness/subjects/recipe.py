@@ -73,11 +73,15 @@ def keep_recipe(subject: Subject, recipe: Recipe) -> None:
     _recipes[str(subject.build_id), subject.name] = recipe
 
 
-def recipe_of(subject: Subject) -> str:
-    """Return the recipe of a subject as JSON; "" when none is known.
-
-    That of its judge counts first: it has the model, too.
-    """
+def find_recipe(subject: Subject) -> Recipe | None:
+    """Return the recipe of a subject: that of its judge, which has the model, or of its build."""
     recipe = getattr(subject.judge, "recipe", None)
-    recipe = recipe or _recipes.get((str(subject.build_id), subject.name))
-    return recipe.to_json() if isinstance(recipe, Recipe) else ""
+    if isinstance(recipe, Recipe):
+        return recipe
+    return _recipes.get((str(subject.build_id), subject.name))
+
+
+def recipe_of(subject: Subject) -> str:
+    """Return the recipe of a subject as JSON; "" when none is known."""
+    recipe = find_recipe(subject)
+    return recipe.to_json() if recipe else ""
