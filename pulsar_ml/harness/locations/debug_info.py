@@ -64,7 +64,7 @@ class DebugInfo:
         self.elf = ELFFile(io.BytesIO(self.content))
         self.variables: list[tuple[int, Die]] = []
         self.functions: list[tuple[int, int, Die]] = []
-        self.classes: dict[str, list[Die]] = {}
+        self.classes: dict[str, list[Die]] = {}  # and numbers, by name
         self.ranges: Any = None
 
     def is_checked(self) -> bool:
@@ -98,9 +98,12 @@ class DebugInfo:
                 for child in die.iter_children():
                     if child.tag in CLASSES:
                         self.enter(child)
-        elif tag == "DW_TAG_typedef" and name_of(die) == STRUCTURE:
-            if (structure := typed(die)) is not None:
-                self.classes[STRUCTURE] = [structure]
+        elif tag == "DW_TAG_base_type":
+            self.classes.setdefault(name_of(die), []).append(die)
+        elif tag == "DW_TAG_typedef":
+            kind = typed(die)  # in C a typedef may be the only name of a class
+            if kind is not None and (not name_of(kind) or name_of(die) == STRUCTURE):
+                self.classes.setdefault(name_of(die), []).append(kind)
         elif tag == "DW_TAG_namespace" and not SKIPPED.match(name_of(die)):
             for child in die.iter_children():
                 self.enter(child)

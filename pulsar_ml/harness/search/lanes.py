@@ -72,8 +72,8 @@ def lane_table(
 
 
 def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, Any]]) -> bool:
-    """Return True for plain accesses of one thread, for those of libraries' own code, and for
-    variables of interpreted code that one thread uses.
+    """Return True for plain accesses of one thread and to constants, for those of libraries' own
+    code, and for variables of interpreted code that one thread uses.
 
     The access in which the execution ended is shown in any case.
     """
@@ -85,7 +85,9 @@ def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, A
         return False
     if int(event["pc"]) >= FIRST_INTERPRETED:
         return True  # the load or store behind it is the same access
-    if event["op"] in ("read", "write") and (not names.shared(event) or names.hands_over(event)):
+    if event["op"] in ("read", "write") and (
+        not names.shared(event) or names.hands_over(event) or names.constant(event)
+    ):
         return True
     return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]
 
