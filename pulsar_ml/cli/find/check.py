@@ -207,8 +207,7 @@ def command(
     except KeyboardInterrupt:  # while a file was built
         codes.append(INTERRUPTED)
     if not codes and not found.failed:
-        by_name = f" with {part!r} in its name" if part else ""
-        echo(f"{' '.join(files)}: no function test_*(){by_name} was found", err=True)
+        echo(nothing_found(files, part), err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:
@@ -216,6 +215,23 @@ def command(
     else:
         echo(last_line(rows, found))
     return code
+
+
+def nothing_found(files: tuple[str, ...], part: str) -> str:
+    """Say that the command line names no test, and why what looks like one is none."""
+    from pulsar_ml.harness.functions.source import near_misses, test_files
+
+    names = " ".join(files)
+    found = list(test_files([Path(name.partition("::")[0]) for name in files]))
+    if not found:
+        return (
+            f"{names}: no file test_*, *_test or check_* of C, C++ or Cython, and none check_* of "
+            "Python, was found; name the file"
+        )
+    if part:
+        return f"{names}: no function test_*() with {part!r} in its name was found"
+    others = "; ".join(filter(None, map(near_misses, found[:1])))
+    return f"{names}: no function test_*() was found" + (f"; {others}" if others else "")
 
 
 @dataclass

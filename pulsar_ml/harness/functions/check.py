@@ -13,7 +13,12 @@ from pulsar_ml.harness.functions.budget import replacing, with_budget
 from pulsar_ml.harness.functions.called import function_subject, is_native, module_of
 from pulsar_ml.harness.functions.flags import database_flags, find_database
 from pulsar_ml.harness.functions.library import library_subjects
-from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
+from pulsar_ml.harness.functions.source import (
+    TestFunction,
+    TestSource,
+    near_misses,
+    read_source,
+)
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import Failure
@@ -289,7 +294,9 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
         raise UsageError(f"{source.path.name} is not built: leave {', '.join(build)} out")
     tests = chosen_tests(source, test)
     if not tests:
-        raise UsageError(f"{source.path.name} has no test: no function test_*() was found")
+        others = near_misses(source.path)
+        hint = f"; {others}" if others else ""
+        raise UsageError(f"{source.path.name} has no test: no function test_*() was found{hint}")
     subjects = tests_of(source, **build)
     results = []
     for each in tests:
