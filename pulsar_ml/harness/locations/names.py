@@ -180,8 +180,8 @@ class Block:
         self.pc = own_pc(event["frames"])
         self.of_thread = STARTS_THREAD.search(library_file(int(event["pc"]))) is not None
         found = [] if self.of_thread else list(ALLOCATES.finditer(source_line(self.pc)))
-        # A line may allocate several blocks: the first type that fits this one.
-        match = next(filter(self.fits, found), found[0] if found else None)
+        # A line may allocate several blocks: the first type that fits this one, or is not known.
+        match = next(filter(self.fits, found), None) or next(filter(self.unknown, found), None)
         self.type_name = type_of(match) if match else ""
         self.counted = match is not None and bool(match["made"])
         place = describe_pc(self.pc).rpartition(" ")[2]
@@ -192,6 +192,10 @@ class Block:
         counted = bool(match["made"])
         found = info and info.member_of(type_of(match), self.size, 0, counted=counted)
         return found is not None
+
+    def unknown(self, match: re.Match[str]) -> bool:
+        info = info_at(self.pc)
+        return info is None or not info.knows(type_of(match))
 
     def located(self, address: int) -> Located:
         offset = address - self.start

@@ -391,8 +391,9 @@ def sentence(raw: Mapping[str, Any]) -> str:
         )
     if kind == "data race":
         return (
-            f"{who}: {WORDS.get(raw['op'], raw['op'])} of {raw['width']} bytes, "
-            f"unordered with thread {other}: {raw['other_op']} of {raw['other_width']} bytes"
+            f"{who}: {WORDS.get(raw['op'], raw['op'])} of {counted(int(raw['width']), 'byte')}, "
+            f"unordered with thread {other}: {raw['other_op']} of "
+            f"{counted(int(raw['other_width']), 'byte')}"
         )
     if kind in ("use after free", "double free", "out of bounds", "leak"):
         text = f"{who}: {kind} at byte {raw['offset']} of a block of {raw['block_size']}"

@@ -59,7 +59,7 @@ WRONG = {
     "started_race": ("locks", "data race", ""),
     "joined_twice": ("locks", "lock misuse", "joined or detached before"),
     "many_started": ("locks", "data race", ""),
-    "join_deadlock": ("locks", "deadlock", "waits for thread end"),
+    "join_deadlock": ("locks", "deadlock", "waits for the end of thread"),
     "std_unlocked": ("locks_cpp", "data race", ""),
     "std_ab_ba": ("locks_cpp", "deadlock", "held by thread 1; thread 1 waits for mutex"),
     "std_wake_lost": ("locks_cpp", "deadlock", "thread 1 waits for condition"),

@@ -103,10 +103,12 @@ static __attribute__((noinline)) void explain_deadlock(void)
         if (t->blocked_on != NONE) {
             const Object *o = &objects[t->blocked_on];
             blocked = 1;
-            at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for %s %u", at ? "; " : "", i,
-                                   NAMES[o->kind], t->blocked_on);
-            if (o->kind == OBJECT_THREAD && at < sizeof text)
-                at += (size_t)snprintf(text + at, sizeof text - at, ": of thread %u", (unsigned)o->address - 1);
+            if (o->kind == OBJECT_THREAD)
+                at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for the end of thread %u",
+                                       at ? "; " : "", i, (unsigned)o->address - 1);
+            else
+                at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for %s %u", at ? "; " : "",
+                                       i, NAMES[o->kind], t->blocked_on);
             if (o->owner >= 0 && at < sizeof text)
                 at += (size_t)snprintf(text + at, sizeof text - at, " held by thread %d", o->owner);
             if (o->readers && at < sizeof text)
