@@ -116,11 +116,14 @@ class Found:
             else ("-", "-")
         )
         kinds = ", ".join(sorted(self.kinds)) or "-"
-        return f"| {self.name} | {found} | {middle} | {most} | {kinds} | {self.silent:,} | {'; '.join(self.false) or 'silent'} | {self.seconds:.2f} |"
+        mended = "; ".join(self.false) or "silent"
+        cells = (self.name, found, middle, most, kinds, f"{self.silent:,}", mended)
+        return f"| {' | '.join(cells)} | {self.seconds:.2f} |"
 
 
 HEAD = (
-    "| program | seeds | executions, median | at most | found as | mended, executions | mended | seconds |",
+    "| program | seeds | executions, median | at most | found as | mended, executions | mended "
+    "| seconds |",
     "| --- | ---: | ---: | ---: | --- | ---: | --- | ---: |",
 )
 
