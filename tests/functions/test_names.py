@@ -193,7 +193,7 @@ def described(folder: Path, **options: Any) -> str:
 
 
 def test_blocks_of_c_have_the_type_of_their_pointer(tmp_path: Path) -> None:
-    """Of ``sizeof *ring``, of a typedef without another name, of an array, and of a cast."""
+    """The types are in ``sizeof *ring``, a typedef without another name, an array, and a cast."""
     text = described(tmp_path, races=False, executions=2_000)
     assert "ring_t@ring.c:13.tail" in text
     assert "write int@ring.c:14[1]" in text

@@ -78,7 +78,7 @@ def operations(
     output.
     """
     path = Path(file).resolve()
-    given = {
+    arguments = {
         "type": type, "model": model, "criterion": criterion, "create": create, "destroy": destroy,
         "one_thread": one_thread, "name": name, "flags": flags, "into": into, "volatile": volatile,
         "checked": checked, "signatures": signatures,
@@ -108,7 +108,7 @@ def operations(
         source = replace(source, generated=text)
         subject = library_subjects(source, into=folder, flags=flags, volatile=volatile)[name]
     subject.judge = judge
-    recipe = recipe_of_operations(path, given)
+    recipe = recipe_of_operations(path, arguments)
     keep_recipe(subject, recipe)
     if judge is not None:
         judge.recipe = recipe
