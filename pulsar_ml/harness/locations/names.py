@@ -63,6 +63,7 @@ class Names:
         self.trace = trace
         self.numbers: dict[int, str] = {}
         self.found: dict[int, str] = {}
+        self.used: set[str] = set()
         self.threads: dict[int, set[int]] | None = None
         self.latest: dict[int, int] | None = None  # the last change of a location
         self.begun: dict[int, int] = {}  # where a thread is started
@@ -86,10 +87,14 @@ class Names:
 
     def distinct(self, name: str) -> str:
         """The name, with a number if another location of the trace has it."""
-        known, number = set(self.found.values()), 1
-        while name and (numbered := name if number == 1 else f"{name}#{number}") in known:
+        if not name:
+            return ""
+        numbered, number = name, 1
+        while numbered in self.used:
             number += 1
-        return numbered if name else ""
+            numbered = f"{name}#{number}"
+        self.used.add(numbered)
+        return numbered
 
     def search(self, event: Event) -> str:
         if name := interpreted_name(int(event["address"])):
