@@ -19,7 +19,10 @@ static inline uint32_t index_of(const Variable *v)
 /* The block of a variable: clocks of the last accesses and of the last stores, two lists in
  * modification order, and the messages. The lists say where each message stands in the block, and
  * since when each thread knows of it (0 for what was there from the start). They have room for
- * twice the history and slide through it, so that forgetting the oldest message moves nothing. */
+ * HISTORIES times the history and slide through it, so that forgetting the oldest message moves
+ * nothing, and moving them back is rare. */
+enum { HISTORIES = 4 };
+
 static inline uint32_t *last_access(const Variable *v)
 {
     return (uint32_t *)v->block;
@@ -33,9 +36,10 @@ static inline uint32_t *last_store(const Variable *v)
 INLINED Layout layout_for(size_t width, size_t stores)
 {
     size_t clock = width * sizeof(uint32_t), message = offsetof(Message, words) + 2 * clock;
-    size_t order_at = 2 * clock, messages_at = (order_at + 2 * stores * sizeof(uint16_t) + 15) / 16 * 16;
+    size_t order_at = 2 * clock;
+    size_t messages_at = (order_at + HISTORIES * stores * sizeof(uint16_t) + 15) / 16 * 16;
     size_t seen_at = messages_at + stores * message;
-    return (Layout){order_at, messages_at, message, seen_at, (seen_at + 2 * stores * clock + 63) / 64 * 64};
+    return (Layout){order_at, messages_at, message, seen_at, (seen_at + HISTORIES * stores * clock + 63) / 64 * 64};
 }
 
 /* Constants in the common case. */
@@ -310,7 +314,7 @@ static __attribute__((noinline)) void slide_back(Variable *v)
 static uint16_t forget_oldest(Variable *v, uint32_t before)
 {
     uint16_t *order, slot;
-    if (unlikely(v->base == (uint32_t)E.config.stores))
+    if (unlikely(v->base == (HISTORIES - 1) * (uint32_t)E.config.stores))
         slide_back(v);
     if (unlikely(!E.forgot))
         E.forgot = (uint8_t)readable_before(v, before == 0 ? 2 : 1);
@@ -438,7 +442,7 @@ INLINED Message *append_store(Thread *t, Variable *v, History h, int order, cons
     uint16_t slot;
     Message *m;
     if (h.n == ENGINE_STORES) {
-        if (unlikely(h.base == ENGINE_STORES)) {
+        if (unlikely(h.base == (HISTORIES - 1) * ENGINE_STORES)) {
             slide_back(v);
             h.base = 0;
         }
