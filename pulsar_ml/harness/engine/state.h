@@ -70,6 +70,7 @@ typedef struct Thread {
     uint32_t id;                  /* of its steps, but for their number */
     uint64_t salt;                /* in hashes */
     uint32_t own[4] __attribute__((aligned(16)));  /* all ones in its entry of a clock of four */
+    uint32_t others[4] __attribute__((aligned(16)));    /* and in the other entries */
     CLOCK(clock);
     CLOCK(pending);
     CLOCK(fenced);

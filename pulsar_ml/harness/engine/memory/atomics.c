@@ -24,7 +24,7 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
 INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
 {
     uint32_t now = t->clock[t->number];
-    observe(common, t, h, h.n - 1 - stale, m, is_sc(order), now);
+    observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
     acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
@@ -61,8 +61,8 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     Message *m;
     if (!only_newest(v, is_sc(order))) {
         uint64_t several;
-        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        stale = choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
+        uint32_t older = older_for(common, t, v, h, is_sc(order), &several);
+        stale = choose_freely(common, t, CHOOSE_READ, several, older + 1);
     }
     m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;
@@ -96,13 +96,14 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
         uint64_t several;
-        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        back = choose_freely(common, t, CHOOSE_INSERT, several, (uint32_t)h.n - oldest);
+        uint32_t older = older_for(common, t, v, h, is_sc(order), &several);
+        back = choose_freely(common, t, CHOOSE_INSERT, several, older + 1);
         place -= back;
     } else {
         uint64_t several, between;
-        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several), open;
-        between = (UINT64_C(1) << (h.n - 1u - oldest)) - 1;
+        uint32_t older = older_for(common, t, v, h, is_sc(order), &several), open;
+        uint32_t oldest = (uint32_t)h.n - 1 - older;
+        between = (UINT64_C(1) << older) - 1;
         open = (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between);
         back = choose_freely(common, t, CHOOSE_INSERT, -(uint64_t)(open > 0), 1 + open);
         for (uint32_t left = back; left; place--)
@@ -214,7 +215,7 @@ static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int s
     uint64_t several;
     if (only_newest(v, sc))
         return v->n - 1u;
-    oldest = oldest_for(common, t, v, history_of(v), sc, &several);
+    oldest = v->n - 1u - older_for(common, t, v, history_of(v), sc, &several);
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
@@ -244,7 +245,7 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
-    observe(common, t, history_of(v), place, read, is_sc(order), t->clock[t->number]);
+    observe(common, t, history_of(v), place, read, is_sc(order));
     acquire_from(common, t, read, order);
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
@@ -305,8 +306,9 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
          * exchange. */
         History h = history_of(v);
         uint64_t several;
-        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, h, 0, &several);
+        uint32_t places[ENGINE_MOST_STORES], n = 0, newest = v->n - 1u;
+        uint32_t oldest = newest - older_for(common, t, v, h, is_sc(order), &several);
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : newest - older_for(common, t, v, h, 0, &several);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_in(common, history_of(v), p);
             if (m->low != *low || m->high != *high ||

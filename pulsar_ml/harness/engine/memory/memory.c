@@ -66,7 +66,7 @@ INLINED Message *message_in(int common, History h, int64_t place)
     return (Message *)(h.block + order_in(common, h)[place]);
 }
 
-/* The place may be before the first one: see oldest_for(). */
+/* The place may be before the first one: see older_for(). */
 INLINED uint32_t *seen_in(int common, History h, int64_t place)
 {
     return (uint32_t *)(h.block + layout_of(common).seen_at) + (h.base + place) * ENTRIES(common);
@@ -216,48 +216,48 @@ INLINED int all_know(Four seen)
     return all;
 }
 
-/* The oldest place that t may read. `several`: all ones if that is not the newest one, which is
- * known first: the thread of the next step depends on how many random numbers this step takes. */
-INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, History h, int sc, uint64_t *several)
+/* How many messages before the newest one t may read. `several`: all ones if there are any. */
+INLINED uint32_t older_for(int common, const Thread *t, const Variable *v, History h, int sc, uint64_t *several)
 {
-    int64_t oldest = 0, first = h.n - 4;
-    uint32_t reached;
+    int64_t most = h.n - 1;
+    uint32_t older = 3, reached;
     if (!common && unlikely(E.x_used | (E.width != 4))) {
         uint32_t place = (uint32_t)h.n - 1;
         while (place > 0 && !knows(t, v, place, sc))
             place--;
         *several = -(uint64_t)(place + 1 < (uint32_t)h.n);
-        return place;
+        return (uint32_t)h.n - 1 - place;
     }
     /* The same in the common case: the newest four at once, then those before them. What stands
-     * before the first place does not matter, because the result is no place before it. */
+     * before the first place does not matter, because no more than `most` are older. */
     if (sc) {
-        oldest = h.n - 1;
+        int64_t oldest = h.n - 1;
         while (oldest > 0 && message_in(common, h, oldest)->sc_at == NEVER)
             oldest--;
+        most -= oldest;
     }
-    *several = -(uint64_t)!four_reaches(FOUR(seen_in(common, h, h.n - 1), 0), FOUR(t->clock, 0));
+    reached = four_reach(seen_in(common, h, h.n - 4), FOUR(t->clock, 0));
+    *several = -(uint64_t)(reached < NEWEST_REACHED);
     if (sc)
-        *several &= -(uint64_t)(oldest + 1 < h.n);
-    reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
-    while (unlikely(reached == 0) && first > oldest) {
-        first -= 4;
-        reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
+        *several &= -(uint64_t)(most > 0);
+    while (unlikely(reached == 0) && older < most) {
+        older += 4;
+        reached = four_reach(seen_in(common, h, h.n - 1 - older), FOUR(t->clock, 0));
     }
-    first += (reached ? (31 - __builtin_clz(reached)) / 4 : 0) - oldest;
-    return (uint32_t)(oldest + (first & ~(first >> 63)));   /* no branch on the greater one */
+    older -= (uint32_t)(31 - __builtin_clz(reached | 1)) / 4;
+    return older < most ? older : (uint32_t)most;
 }
 
 static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 {
     uint64_t several;
-    return oldest_for(0, t, v, history_of(v), sc, &several);
+    return v->n - 1u - older_for(0, t, v, history_of(v), sc, &several);
 }
 
 /* t has seen the message at this place. */
-INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc, uint32_t now)
+INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc)
 {
-    known(ENTRIES(common), seen_in(common, h, place), t, now);
+    known(ENTRIES(common), seen_in(common, h, place), t);
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
 }
@@ -265,7 +265,7 @@ INLINED void observe(int common, const Thread *t, History h, int64_t place, Mess
 static void observe_newest(Thread *t, Variable *v)
 {
     if (v->n > 1)
-        observe(0, t, history_of(v), v->n - 1u, message_at(v, v->n - 1u), 0, t->clock[t->number]);
+        observe(0, t, history_of(v), v->n - 1u, message_at(v, v->n - 1u), 0);
 }
 
 static int may_read_older(const Thread *t, const Variable *v)
@@ -353,7 +353,7 @@ INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_
     uint32_t *released = m->words;
     uint8_t has_released = 1, has_x = 0;
     E.class_hash += mix64((uint64_t)behind << 32 | id);
-    first_known(ENTRIES(common), seen_in(common, h, place), t, now);
+    first_known(ENTRIES(common), seen_in(common, h, place), t);
     m->id = id;
     m->sc_at = is_sc(order) ? E.sc_time : NEVER;
     m->fence_at = 0;
