@@ -109,7 +109,9 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
         for (uint32_t left = back; left; place--)
             left -= !is_chained(v, place - 1);
     }
-    m = common && likely(back == 0) ? append_store(t, v, h, order, NULL) : place_store(t, v, place, order, NULL);
+    m = common && likely(back == 0) ? append_store(t, v, h, order, NULL)
+        : common                    ? insert_store(t, v, place, order, NULL)
+                                    : place_store(t, v, place, order, NULL);
     m->low = low;
     m->high = high;
     if (back == 0)
@@ -249,7 +251,8 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     acquire_from(common, t, read, order);
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
-                                     : place_store(t, v, place + 1, order, read);
+        : common                         ? insert_store(t, v, place + 1, order, read)
+                                         : place_store(t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
     if (stale == 0)

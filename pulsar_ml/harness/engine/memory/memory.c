@@ -311,19 +311,19 @@ static __attribute__((noinline)) void slide_back(Variable *v)
 
 /* Some stale reads are lost, nothing becomes possible. `before`: the next message enters behind
  * this place, whose message stays. Returns where the forgotten one stood in the block. */
-static uint16_t forget_oldest(Variable *v, uint32_t before)
+INLINED uint16_t forget_oldest(int common, Variable *v, uint32_t before)
 {
     uint16_t *order, slot;
     if (unlikely(v->base == (HISTORIES - 1) * (uint32_t)E.config.stores))
         slide_back(v);
     if (unlikely(!E.forgot))
         E.forgot = (uint8_t)readable_before(v, before == 0 ? 2 : 1);
-    order = order_of(v);
+    order = order_in(common, history_of(v));
     slot = order[0];
     if (unlikely(before == 0)) {
         slot = order[1];
         order[1] = order[0];
-        clock_copy(seen_of(v, 1), seen_of(v, 0));
+        entries_copy(ENTRIES(common), seen_in(common, history_of(v), 1), seen_in(common, history_of(v), 0));
     }
     v->base++;
     v->n--;
@@ -332,13 +332,14 @@ static uint16_t forget_oldest(Variable *v, uint32_t before)
 }
 
 /* Messages from this place on move one place back, so that another one can enter. */
-static __attribute__((noinline)) void make_place(Variable *v, uint32_t place)
+INLINED void make_place(int common, Variable *v, uint32_t place)
 {
-    uint16_t *order = order_of(v);
+    History h = history_of(v);
+    uint16_t *order = order_in(common, h);
     uint64_t behind = ~UINT64_C(0) << place;
-    for (uint32_t i = v->n; i > place; i--) {
+    for (int64_t i = h.n; i > place; i--) {
         order[i] = order[i - 1];
-        clock_copy(seen_of(v, i), seen_of(v, i - 1));
+        entries_copy(ENTRIES(common), seen_in(common, h, i), seen_in(common, h, i - 1));
     }
     v->chained = (v->chained & ~behind) | (v->chained & behind) << 1;
 }
@@ -398,13 +399,12 @@ INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_
 }
 
 /* A new message at `place`. */
-static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, uint32_t place, int order,
-                                                      const Message *read)
+INLINED Message *place_anywhere(int common, Thread *t, Variable *v, uint32_t place, int order, const Message *read)
 {
     uint32_t behind, id = step_id(t);
     uint16_t slot;
     Message *m;
-    if (E.config.mode != MODE_C11) {
+    if (!common && E.config.mode != MODE_C11) {
         uint16_t *only = order_of(v);
         behind = message_at(v, 0)->id;
         *only = (uint16_t)(2 * E.layout.messages_at + E.layout.message_bytes - *only);
@@ -412,30 +412,43 @@ static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, ui
         m = message_at(v, 0);
         place = 0;
     } else {
-        if (v->n == (uint32_t)E.config.stores) {
-            slot = forget_oldest(v, place - 1);
+        if (v->n == (common ? ENGINE_STORES : (uint32_t)E.config.stores)) {
+            slot = forget_oldest(common, v, place - 1);
             place -= place > 1;
         } else {
-            slot = (uint16_t)(E.layout.messages_at + v->n * E.layout.message_bytes);
+            slot = (uint16_t)(layout_of(common).messages_at + v->n * layout_of(common).message_bytes);
         }
-        behind = message_at(v, place - 1)->id;
+        behind = message_in(common, history_of(v), place - 1)->id;
         if (place < v->n) {
-            uint32_t after = message_at(v, place)->id;
+            uint32_t after = message_in(common, history_of(v), place)->id;
             E.class_hash += mix64((uint64_t)id << 32 | after) - mix64((uint64_t)behind << 32 | after);
-            make_place(v, place);
+            make_place(common, v, place);
         } else {
             v->newest = slot;
         }
-        order_of(v)[place] = slot;
+        order_in(common, history_of(v))[place] = slot;
         v->n++;
         v->chained |= (uint64_t)(read != NULL) << place;
-        m = message_at(v, place);
+        m = (Message *)(v->block + slot);
     }
-    fill_message(0, t, v, history_of(v), place, m, behind, order, read);
+    fill_message(common, t, v, history_of(v), place, m, behind, order, read);
     return m;
 }
 
-/* The same in the common case, behind all other messages. */
+static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, uint32_t place, int order,
+                                                      const Message *read)
+{
+    return place_anywhere(0, t, v, place, order, read);
+}
+
+/* The same in the common case. */
+static __attribute__((noinline)) Message *insert_store(Thread *t, Variable *v, uint32_t place, int order,
+                                                       const Message *read)
+{
+    return place_anywhere(1, t, v, place, order, read);
+}
+
+/* And behind all other messages. */
 INLINED Message *append_store(Thread *t, Variable *v, History h, int order, const Message *read)
 {
     uint32_t behind = newest_of(v)->id;
