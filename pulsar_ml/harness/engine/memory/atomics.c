@@ -29,10 +29,10 @@ INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m
     if (!common && unlikely(E.recording))
         trace_known(t);
     ((uint32_t *)h.block)[t->number] = now;
-    E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
+    E.class_hash += mix64((uint64_t)t->step << 32 | m->id);
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ m->id);
     E.stale += stale;
-    watch_read(t, index_of(v), v->version - stale);
+    watch_read(t, v->index, v->version - stale);
 }
 
 static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, const Variable *v, uint64_t value,
@@ -118,8 +118,8 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
         raw_write(address, width, low, high);
     if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, OP_STORE, v, low, 0, order, -1, back, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ back ^ 0x5000);
-    watch_write(t, index_of(v));
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ back ^ 0x5000);
+    watch_write(t, v->index);
 }
 
 /* TSO: the oldest store of t's buffer reaches memory, with what t had done when it was issued. */
@@ -148,10 +148,10 @@ static void flush_oldest(Thread *t)
     raw_write(b->address, b->width, b->low, b->high);
     if (unlikely(E.recording))
         m->event = trace_flush(t);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ 0x6000);
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ 0x6000);
     E.changes++;
     if (E.waiting)
-        wake_watchers(index_of(v));
+        wake_watchers(v->index);
 }
 
 static void drain(Thread *t)
@@ -170,7 +170,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
     b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
     *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
-                    .order = (uint8_t)order, .store = step_id(t)};
+                    .order = (uint8_t)order, .store = t->step};
     b->now = t->clock[t->number];
     b->released = is_release(order) || t->any_fenced;
     if (b->released)
@@ -249,7 +249,7 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     Message *m;
     observe(common, t, history_of(v), place, read, is_sc(order));
     acquire_from(common, t, read, order);
-    E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
+    E.class_hash += mix64((uint64_t)t->step << 32 | read->id);
     m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
         : common                         ? insert_store(t, v, place + 1, order, read)
                                          : place_store(t, v, place + 1, order, read);
@@ -259,7 +259,7 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
         raw_write(v->address, v->width, low, high);
     if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ stale ^ 0x7000);
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ stale ^ 0x7000);
     E.stale += stale;
     watch_rmw(t, v, stale, changes);
     if (t->number >= 0) {
@@ -329,7 +329,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         write_rmw(common, t, v, place, m, order, OP_CAS, pc, desired, desired_high);
         return 1;
     }
-    t->operands = mix64(t->operands ^ *low ^ (uint64_t)index_of(v) << 40 ^ v->version) | 1;
+    t->operands = mix64(t->operands ^ *low ^ (uint64_t)v->index << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
     if (!common && unlikely(E.recording))

@@ -171,11 +171,10 @@ static inline int clock_within(const uint32_t *a, const uint32_t *b)
     return (any[0] | any[1]) == 0;
 }
 
-/* Names a step of a thread in classes and in the ids of stores. Waiting before the step changes
- * nothing. */
-static inline uint32_t step_id(const Thread *t)
+/* Scheduling points of the thread so far. */
+static inline uint32_t points_of(const Thread *t)
 {
-    return t->id | (t->points - t->idle_points);
+    return t->step - t->id + t->idle_points;
 }
 
 /* What another thread knew by seq_cst fences is known to this one behind an acquisition. */

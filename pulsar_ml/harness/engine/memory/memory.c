@@ -11,11 +11,6 @@
  * Functions with a parameter `common` are inlined twice: with 1 where E.common says that the case
  * is the common one, and with 0 for every case. */
 
-static inline uint32_t index_of(const Variable *v)
-{
-    return (uint32_t)(v - E.variables);
-}
-
 /* The block of a variable: clocks of the last accesses and of the last stores, two lists in
  * modification order, and the messages. The lists say where each message stands in the block, and
  * since when each thread knows of it (0 for what was there from the start). They have room for
@@ -350,7 +345,7 @@ INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_
                           int order, const Message *read)
 {
     int32_t me = t->number;
-    uint32_t now = t->clock[me], id = step_id(t);
+    uint32_t now = t->clock[me], id = t->step;
     uint32_t *released = m->words;
     uint8_t has_released = 1, has_x = 0;
     E.class_hash += mix64((uint64_t)behind << 32 | id);
@@ -401,7 +396,7 @@ INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_
 /* A new message at `place`. */
 INLINED Message *place_anywhere(int common, Thread *t, Variable *v, uint32_t place, int order, const Message *read)
 {
-    uint32_t behind, id = step_id(t);
+    uint32_t behind, id = t->step;
     uint16_t slot;
     Message *m;
     if (!common && E.config.mode != MODE_C11) {
