@@ -16,6 +16,7 @@ from pathlib import Path
 from pulsar_ml.errors import BadRecordError, BuildError, UsageError
 from pulsar_ml.extras import require
 from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, volatile_flags
+from pulsar_ml.harness.building.disk import full_disk
 from pulsar_ml.input_files import bounded_text, one_line
 
 MOST_BYTES = 4 << 20  # length of a pyproject.toml
@@ -82,6 +83,9 @@ def build_project(folder: Path, *, into: Path, volatile: str = "plain") -> list[
     )
     built = list(dict.fromkeys(built))
     if done.returncode or not built:
+        refused = full_disk(done.stdout, home)
+        if refused is not None:
+            raise refused
         words = done.stdout.rstrip() or "the build made no extension module"
         raise BuildError(f"building {folder} failed:\n{words}")
     return built
