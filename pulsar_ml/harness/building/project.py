@@ -15,6 +15,7 @@ from pathlib import Path
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.extras import require
 from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, volatile_flags
+from pulsar_ml.harness.building.disk import full_disk
 from pulsar_ml.harness.building.pyproject import NAME, read_pyproject
 
 SETUPTOOLS, SCIKIT = "setuptools", "scikit-build-core"
@@ -80,6 +81,9 @@ def build_project(folder: Path, *, into: Path, volatile: str = "plain") -> list[
     )
     built = list(dict.fromkeys(built))
     if done.returncode or not built:
+        refused = full_disk(done.stdout, home)
+        if refused is not None:
+            raise refused
         words = done.stdout.rstrip() or "the build made no extension module"
         raise BuildError(f"building {folder} failed:\n{words}")
     return built
