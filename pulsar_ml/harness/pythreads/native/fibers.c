@@ -14,6 +14,9 @@ static uint32_t ended_executions;
 
 static void *unwinder[5];
 
+/* The fiber that calls; NULL outside executions, and in a thread of the system beside them. */
+static inline PyFiber *running(void) { return me != NULL && PyThreadState_Get() == active ? me : NULL; }
+
 static void use_state(PyThreadState *ts)
 {
     if (active != ts) {

@@ -139,7 +139,7 @@ static PyObject *lock_acquire(PyObject *lock, PyObject *arguments, PyObject *key
 {
     int blocking;
     int64_t span;
-    if (me == NULL)
+    if (running() == NULL)
         return original.lock_acquire(lock, arguments, keywords);
     if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
         return NULL;
@@ -148,7 +148,7 @@ static PyObject *lock_acquire(PyObject *lock, PyObject *arguments, PyObject *key
 
 static PyObject *lock_release(PyObject *lock, PyObject *unused)
 {
-    PyFiber *f = me;
+    PyFiber *f = running();
     PyObject *result;
     if (f == NULL)
         return original.lock_release(lock, unused);
@@ -164,7 +164,7 @@ static PyObject *lock_exit(PyObject *lock, PyObject *unused) { return lock_relea
 
 static void lock_free(PyObject *lock)
 {
-    if (me)
+    if (running())
         forget_lock(lock);
     original.lock_free(lock);
 }
@@ -222,7 +222,7 @@ static PyObject *rlock_acquire(PyObject *lock, PyObject *arguments, PyObject *ke
 {
     int blocking;
     int64_t span;
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_acquire(lock, arguments, keywords);
     if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
         return NULL;
@@ -250,7 +250,7 @@ static int leave_rlock(PyObject *lock, int64_t count)
 
 static PyObject *rlock_release(PyObject *lock, PyObject *unused)
 {
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_release(lock, unused);
     if (leave_rlock(lock, 1) < 0)
         return NULL;
@@ -261,7 +261,7 @@ static PyObject *rlock_exit(PyObject *lock, PyObject *unused) { return rlock_rel
 
 static PyObject *rlock_is_owned(PyObject *lock, PyObject *unused)
 {
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_is_owned(lock, unused);
     return PyBool_FromLong(owned(lock)->count && owned(lock)->owner == me->number);
 }
@@ -269,7 +269,7 @@ static PyObject *rlock_is_owned(PyObject *lock, PyObject *unused)
 static PyObject *rlock_release_save(PyObject *lock, PyObject *unused)
 {
     int64_t count;
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_release_save(lock, unused);
     count = owned(lock)->count;
     if (leave_rlock(lock, count ? count : 1) < 0)
@@ -282,7 +282,7 @@ static PyObject *rlock_acquire_restore(PyObject *lock, PyObject *arguments)
     long long count;
     int number;
     PyObject *got;
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_acquire_restore(lock, arguments);
     if (!PyArg_ParseTuple(arguments, "(Li):_acquire_restore", &count, &number))
         return NULL;
@@ -295,7 +295,7 @@ static PyObject *rlock_acquire_restore(PyObject *lock, PyObject *arguments)
 
 static void rlock_free(PyObject *lock)
 {
-    if (me) {
+    if (running()) {
         owned(lock)->count = 0;
         forget_lock(lock);
     }
@@ -306,7 +306,7 @@ static void rlock_free(PyObject *lock)
 
 static PyObject *queue_put(PyObject *queue, PyObject *const *arguments, Py_ssize_t n, PyObject *names)
 {
-    PyFiber *f = me;
+    PyFiber *f = running();
     PyObject *result;
     if (f == NULL)
         return original.queue_put(queue, arguments, n, names);
@@ -348,7 +348,7 @@ static PyObject *queue_get(PyObject *queue, PyTypeObject *type, PyObject *const 
     PyObject *values[2] = {Py_True, Py_None};
     int64_t span = -1;
     int blocking;
-    if (me == NULL)
+    if (running() == NULL)
         return original.queue_get(queue, type, arguments, n, names);
     for (Py_ssize_t i = 0; i < n && i < 2; i++)
         values[i] = arguments[i];
@@ -373,7 +373,7 @@ static PyObject *queue_get(PyObject *queue, PyTypeObject *type, PyObject *const 
 static PyObject *queue_get_nowait(PyObject *queue, PyTypeObject *type, PyObject *const *arguments, Py_ssize_t n,
                                   PyObject *names)
 {
-    return me ? queue_take(queue, type, 0, 0) : original.queue_get_nowait(queue, type, arguments, n, names);
+    return running() ? queue_take(queue, type, 0, 0) : original.queue_get_nowait(queue, type, arguments, n, names);
 }
 
 /* Clocks --------------------------------------------------------------------------------------- */
@@ -384,7 +384,7 @@ static const double EPOCH = 1700000000;   /* of virtual wall time, in seconds */
     static PyObject *virtual_##name(PyObject *module, PyObject *unused)           \
     {                                                                             \
         int64_t now;                                                              \
-        if (me == NULL)                                                           \
+        if (running() == NULL)                                                           \
             return original.name(module, unused);                                 \
         now = pml_python_clock(!me->unwinding);                                   \
         return value;                                                             \
@@ -399,7 +399,7 @@ CLOCK(perf_counter_ns, PyLong_FromLongLong(now))
 
 static PyObject *virtual_sleep(PyObject *module, PyObject *seconds)
 {
-    PyFiber *f = me;
+    PyFiber *f = running();
     double span;
     int64_t nanoseconds;
     if (f == NULL)
@@ -427,7 +427,7 @@ static PyObject *virtual_urandom(PyObject *module, PyObject *size)
 {
     PyObject *result;
     Py_ssize_t n;
-    if (me == NULL)
+    if (running() == NULL)
         return original.urandom(module, size);
     n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
     if (n == -1 && PyErr_Occurred())
@@ -458,7 +458,7 @@ static PyObject *seed_by_engine(PyObject *generator)
 static int seed_once(PyObject *generator)
 {
     PyObject *result;
-    if (me == NULL || random_seeded || generator != session.random)
+    if (running() == NULL || random_seeded || generator != session.random)
         return 0;
     random_seeded = 1;
     result = seed_by_engine(generator);
@@ -478,16 +478,16 @@ static PyObject *virtual_getrandbits(PyObject *generator, PyObject *bits)
 
 static PyObject *virtual_seed(PyObject *generator, PyObject *const *arguments, Py_ssize_t n)
 {
-    if (me && generator == session.random)
+    if (running() && generator == session.random)
         random_seeded = 1;
-    if (me && (n == 0 || arguments[0] == Py_None))
+    if (running() && (n == 0 || arguments[0] == Py_None))
         return seed_by_engine(generator);
     return original.random_seed(generator, arguments, n);
 }
 
 static PyObject *virtual_get_ident(PyObject *module, PyObject *unused)
 {
-    if (me == NULL || me->number == 0)
+    if (running() == NULL || me->number == 0)
         return original.get_ident(module, unused);
     return PyLong_FromLong(IDENT + me->number);
 }
