@@ -199,9 +199,7 @@ def rows() -> Iterator[Benchmark]:
         yield Benchmark(f"pythreads: bug of {program}", partial(our_bug, program), unit=BUG)
         for name, command in found.items():
             bug = partial(peer_bug, name, command, program)
-            yield Benchmark(
-                f"pythreads: bug of {program}, {name}", bug, unit=BUG, about=NOT_FOUND
-            )
+            yield Benchmark(f"pythreads: bug of {program}, {name}", bug, unit=BUG, about=NOT_FOUND)
 
 
 BENCHMARKS = tuple(rows())

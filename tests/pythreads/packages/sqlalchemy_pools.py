@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from sqlalchemy import pool
-from sqlalchemy.util import LRUCache
-
 from tests.pythreads.packages.running import together
+
+pool: Any = import_module("sqlalchemy.pool")
+util: Any = import_module("sqlalchemy.util")
 
 
 class Connection:
@@ -75,7 +76,7 @@ def static_pool() -> None:
 
 
 def lru_cache_values() -> None:
-    cache: LRUCache[int, int] = LRUCache(10)
+    cache = util.LRUCache(10)
     cache[1] = 1
 
     def change() -> None:

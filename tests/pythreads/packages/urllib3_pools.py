@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-import urllib3
-
 from tests.pythreads.packages.running import together
+
+urllib3: Any = import_module("urllib3")
 
 
 class Connection:
