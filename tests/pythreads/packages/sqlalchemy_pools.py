@@ -75,6 +75,18 @@ def static_pool() -> None:
     assert len(made) == 1, f"{len(made)} connections of a pool of one"
 
 
+def singleton_thread_pool() -> None:
+    connections, _ = new_pool(pool.SingletonThreadPool, pool_size=1)
+
+    def use() -> None:
+        connection = connections.connect()
+        closed = connection.dbapi_connection.closed
+        connection.close()
+        assert not closed, "another thread closed it"
+
+    together(use, use)
+
+
 def lru_cache_values() -> None:
     cache = util.LRUCache(10)
     cache[1] = 1

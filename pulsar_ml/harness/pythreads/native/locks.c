@@ -112,6 +112,16 @@ static int try_lock(PyObject *lock)
     return got == Py_True;
 }
 
+/* Releases a lock with an exception set, which stays. */
+static void give_back(PyObject *lock)
+{
+    PyObject *type, *value, *traceback, *result;
+    PyErr_Fetch(&type, &value, &traceback);
+    result = original.lock_release(lock, NULL);
+    Py_XDECREF(result);
+    PyErr_Restore(type, value, traceback);
+}
+
 static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
 {
     PyFiber *f = me;
@@ -130,9 +140,25 @@ static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
     }
     if (got < 0)
         return NULL;
-    if (acquired_at(f, lock_key(lock), 1) < 0)
+    if (acquired_at(f, lock_key(lock), 1) < 0) {
+        give_back(lock);          /* the caller does not know that it has the lock */
         return NULL;
+    }
     Py_RETURN_TRUE;
+}
+
+/* A finalizer that runs behind an execution takes a lock. It cannot wait: nobody would release the
+ * lock, for the threads are gone. */
+static PyObject *acquire_behind(PyObject *lock, PyObject *arguments, PyObject *keywords)
+{
+    int blocking, got;
+    int64_t span;
+    if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
+        return NULL;
+    got = try_lock(lock);
+    if (got == 0 && blocking)
+        PyErr_SetNone(Abandoned);
+    return got < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(got);
 }
 
 static PyObject *lock_acquire(PyObject *lock, PyObject *arguments, PyObject *keywords)
@@ -140,7 +166,8 @@ static PyObject *lock_acquire(PyObject *lock, PyObject *arguments, PyObject *key
     int blocking;
     int64_t span;
     if (running() == NULL)
-        return original.lock_acquire(lock, arguments, keywords);
+        return behind_execution() ? acquire_behind(lock, arguments, keywords)
+                                  : original.lock_acquire(lock, arguments, keywords);
     if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
         return NULL;
     return take_lock(lock, blocking, span);
@@ -152,8 +179,10 @@ static PyObject *lock_release(PyObject *lock, PyObject *unused)
     PyObject *result;
     if (f == NULL)
         return original.lock_release(lock, unused);
-    if (point_at(f, lock_key(lock)) < 0)
+    if (point_at(f, lock_key(lock)) < 0) {
+        give_back(lock);          /* `with` does not try again */
         return NULL;
+    }
     result = original.lock_release(lock, unused);
     if (result && released_at(f, lock_key(lock)) < 0)
         Py_CLEAR(result);
@@ -349,7 +378,8 @@ static PyObject *queue_get(PyObject *queue, PyTypeObject *type, PyObject *const 
     int64_t span = -1;
     int blocking;
     if (running() == NULL)
-        return original.queue_get(queue, type, arguments, n, names);
+        return behind_execution() ? original.queue_get_nowait(queue, type, NULL, 0, NULL)
+                                  : original.queue_get(queue, type, arguments, n, names);
     for (Py_ssize_t i = 0; i < n && i < 2; i++)
         values[i] = arguments[i];
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
