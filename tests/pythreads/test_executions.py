@@ -83,7 +83,7 @@ def test_abandoned_threads_unwind_and_leave_nothing() -> None:
 
 
 def test_loggers_that_live_longer_than_an_execution() -> None:
-    """Whether a logger knows its level from an execution before must make no difference."""
+    """Executions do not differ when a logger knows its level from an earlier one."""
     logger = logging.getLogger("tests.pythreads.executions")
 
     def test() -> None:
