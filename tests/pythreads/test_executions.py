@@ -137,7 +137,12 @@ def test_abandoned_threads_leave_no_lock_behind() -> None:
     with session():
         subject = python_subject(held_by_an_abandoned_thread, "held_by_an_abandoned_thread")
         explorer = Explorer(
-            subject, program_of(subject), mode="sc", races=False, leaks=False, strategy="random"
+            subject,
+            Program.of_test(subject),
+            mode="sc",
+            races=False,
+            leaks=False,
+            strategy="random",
         )
         done = 0
         while done < EXECUTIONS:
