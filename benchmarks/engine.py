@@ -14,7 +14,7 @@ from functools import cache
 from types import ModuleType
 from typing import Any
 
-from benchmarks import peers
+from benchmarks import forks, peers
 from benchmarks.measure import HERE, Benchmark, loops, ratio
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
@@ -271,6 +271,7 @@ BENCHMARKS = (
             ("a sleep in every turn", "sleeping"),
         )
     ),
+    *forks.BENCHMARKS,
     *(beside_peers() if peers.available() else ()),
 )
 
