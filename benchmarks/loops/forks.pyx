@@ -1,5 +1,5 @@
-"""Native calls through the gate of forks and past it: loops without the GIL, each returning
-nanoseconds. The gate is a copy of the core's, for this module alone.
+"""Native calls through the gate of forks and past it: loops without the GIL. The gate is a copy of
+the core's, for this module alone.
 """
 
 from libc.stdint cimport int64_t, uint32_t
@@ -11,7 +11,6 @@ from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     u32_fetch_add_relaxed, u32_fetch_sub_release, u32_load_acquire, u32_store_release, pml_u32,
 )
-from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.thread cimport thread_stripe
 from pulsar_ml.sync.wait cimport wait_while_equal, wake_one
 
@@ -26,14 +25,13 @@ cdef bint take(void* context, int64_t argument, int64_t permits, bint granted) n
     return True
 
 
-def permits(int64_t count, bint gated) -> int:
+def permits(int64_t count, bint gated) -> None:
     """Permits taken and given back, each by a call that takes a lock."""
     cdef InflightLimiter limiter
-    cdef int64_t start, i, taken, granted = 0
+    cdef int64_t i, taken, granted = 0
     if limiter_init(&limiter, PERMITS, 1, 16, 4, 16) != PML_OK:
         raise MemoryError
     with nogil:
-        start = monotonic_ns()
         for i in range(count):
             if gated:
                 native_enter()
@@ -44,30 +42,22 @@ def permits(int64_t count, bint gated) -> int:
             limiter_release(&limiter, taken)
             if gated:
                 native_leave()
-        start = monotonic_ns() - start
     limiter_destroy(&limiter)
-    return start
 
 
-def passes(int64_t count) -> int:
+def passes(int64_t count) -> None:
     """The gate entered and left."""
-    cdef int64_t start, i
+    cdef int64_t i
     with nogil:
-        start = monotonic_ns()
         for i in range(count):
             native_enter()
             native_leave()
-        start = monotonic_ns() - start
-    return start
 
 
-def forks(int64_t count) -> int:
+def forks(int64_t count) -> None:
     """The gate shut and opened again, as a fork does in the parent, while no thread is inside."""
-    cdef int64_t start, i
+    cdef int64_t i
     with nogil:
-        start = monotonic_ns()
         for i in range(count):
             gate_close()
             gate_open(False)
-        start = monotonic_ns() - start
-    return start
