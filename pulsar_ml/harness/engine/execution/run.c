@@ -30,8 +30,11 @@ static void run_calls(Thread *t)
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
         c->subject->apply(E.main.value, t->number, &call, &done->result, &violation);
         settle(t);
-        if (unlikely(E.recording))
-            trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
+        if (unlikely(E.recording)) {
+            int32_t at = trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
+            if (at >= 0)
+                events[at].before = (uint64_t)done->result.words[0];
+        }
         if (t->fresh)
             done->invoked = E.step;
         done->returned = E.step;
