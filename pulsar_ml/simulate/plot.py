@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.output_files import naming
 from pulsar_ml.simulate.result import Result
 
 PANELS = (
@@ -38,6 +39,7 @@ def plot(results: Sequence[Result], target: Path) -> None:
     axes.set_xlabel("virtual seconds")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=len(results))
     try:
-        figure.savefig(target)
+        with naming(target):
+            figure.savefig(target)
     except ValueError as error:
         raise UsageError(f"{target}: {error}") from None

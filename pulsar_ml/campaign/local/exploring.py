@@ -27,6 +27,7 @@ from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.output_files import write_text
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
@@ -300,8 +301,8 @@ def keep_failure(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{total.suite}-{total.failure.execution}.json"
     failure = dataclasses.replace(total.failure, module=module, mutant=mutant)
-    path.write_text(failure.to_json() + "\n")  # before shrinking, which may be interrupted
+    write_text(path, failure.to_json() + "\n")  # before shrinking, which may be interrupted
     subject = checked_subject(failure.subject, module, mutant)
     total.failure = shrink_failure(failure, subject, limits, judge)
-    path.write_text(total.failure.to_json() + "\n")
+    write_text(path, total.failure.to_json() + "\n")
     return path

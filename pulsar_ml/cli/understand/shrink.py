@@ -53,6 +53,7 @@ from pulsar_ml.exit_codes import (
     ExitCode,
 )
 from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.output_files import write_text
 from pulsar_ml.processors import processor_count
 from pulsar_ml.terminal.command_line import (
     DEFAULT_SUITES,
@@ -222,7 +223,7 @@ def shrink_record(
     subject = failures.subject_of(before, module, mutant)
     judge = failures.judge_for(load_suites(suites or DEFAULT_SUITES), before.subject)
     after = failures.shrink_failure(before, subject, limits, judge, executions)
-    path.write_text(after.to_json() + "\n")
+    write_text(path, after.to_json() + "\n")
     again = failures.replay_failure(after, subject, judge, limits)
     echo(failures.described(after, again))
     return VIOLATION

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.testing.sarif import fingerprint
+from pulsar_ml.output_files import write_text
 
 FOLDER = Path(".pulsar_ml") / "failures"
 
@@ -15,5 +16,5 @@ def keep_failure(failure: Failure, root: Path) -> Path:
     folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{failure.subject}-{fingerprint(failure)[:12]}.json"
-    path.write_text(failure.to_json() + "\n")
+    write_text(path, failure.to_json() + "\n")
     return path
