@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pulsar_ml.errors import UsageError
-from pulsar_ml.output_files import naming
+from pulsar_ml.errors import UsageError, naming
 from pulsar_ml.simulate.result import Result
 
 PANELS = (

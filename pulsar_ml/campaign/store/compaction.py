@@ -18,9 +18,8 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.store.staging import SCHEMAS, merge_files
-from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
+from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError, naming
 from pulsar_ml.input_files import bounded_text
-from pulsar_ml.output_files import naming, write_text
 from pulsar_ml.versioned_json import convert, decode
 
 BESIDE = ".compacting"
@@ -68,7 +67,8 @@ def compact(run: Path, names: Sequence[str], *, most: int = FILE_ROWS) -> int:
             _sync(beside / table / group[-1])
         _sync(beside / table)
     note = beside / f".{WHOLE}"
-    write_text(note, json.dumps([group[-1] for group in groups]))
+    with naming(note):
+        note.write_text(json.dumps([group[-1] for group in groups]))
     _sync(note)
     os.replace(note, beside / WHOLE)
     _sync(beside)

@@ -33,6 +33,12 @@ ABOUT_OUR_FLAGS = re.compile(
     r"^(At (global scope|top level):\n)?.*: unrecognized command-line option .-Wno-.*\n?",
     re.MULTILINE,
 )
+# The generated file includes the user's; its line above an error says nothing.
+ABOUT_OUR_FILE = re.compile(
+    r"^In file included from [^\n]*/(?:tests|operations)\.c(?:pp)?:\d+:\n"
+    r"|,\n +from [^\n]*/(?:tests|operations)\.c(?:pp)?:\d+(?=:\n)",
+    re.MULTILINE,
+)
 STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
 GLOBALS = Path(__file__).with_name("globals.c")
 AREAS = GLOBALS.with_name("areas.h")
@@ -197,7 +203,7 @@ def run(command: Sequence[str], source: TestSource, home: Path) -> None:
         refused = full_disk(done.stdout, home)
         if refused is not None:
             raise refused
-        words = ABOUT_OUR_FLAGS.sub("", done.stdout).rstrip()
+        words = ABOUT_OUR_FILE.sub("", ABOUT_OUR_FLAGS.sub("", done.stdout)).rstrip()
         raise BuildError(f"building {source.path} failed:\n{words}")
 
 
