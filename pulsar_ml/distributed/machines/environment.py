@@ -112,13 +112,7 @@ def pack(environment: Path, target: Path) -> None:
     import venv_pack
 
     try:
-        venv_pack.pack(
-            prefix=str(environment),
-            output=str(target),
-            format="tar.gz",
-            compress_level=1,
-            force=True,
-        )
+        venv_pack.pack(prefix=str(environment), output=str(target), format="tar.gz", force=True)
     except venv_pack.VenvPackException as error:
         raise PackError(f"packing the environment failed: {error}") from error
 
