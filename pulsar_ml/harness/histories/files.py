@@ -16,9 +16,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.ipc
-import pyarrow.parquet as pq
 
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.histories.history import (
@@ -40,6 +37,7 @@ from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch,
 KIND = "pulsar_ml history"
 VERSION = 1
 MOST_BYTES = 1 << 30  # length of a history in text
+TABLES = (".parquet", ".arrow")
 FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
 
 
@@ -48,10 +46,15 @@ def save_history(history: History, path: Path) -> None:
 
     Raises UsageError for another ending.
     """
-    writers = {".parquet": save_table, ".arrow": save_table, ".jsonl": save_lines}
-    if path.suffix not in writers:
-        raise UsageError(f"a history can be written as {', '.join(writers)}, not as {path.name!r}")
-    writers[path.suffix](history, path)
+    if path.suffix == ".jsonl":
+        save_lines(history, path)
+    elif path.suffix in TABLES:
+        from pulsar_ml.harness.histories.tables import save_table  # noqa: PLC0415 - see tables.py
+
+        save_table(history, path)
+    else:
+        written = ", ".join((*TABLES, ".jsonl"))
+        raise UsageError(f"a history can be written as {written}, not as {path.name!r}")
 
 
 def load_history(path: Path, *, keyed: bool = False) -> History:
@@ -68,6 +71,8 @@ def load_history(path: Path, *, keyed: bool = False) -> History:
     try:
         if path.suffix in (".parquet", ".arrow"):
             os.close(plain(str(path), os.O_RDONLY))
+            from pulsar_ml.harness.histories.tables import load_table  # noqa: PLC0415
+
             return load_table(path)
     except OSError as error:
         raise UsageError(f"the history {path} cannot be read: {error.strerror or error}") from error
@@ -147,68 +152,6 @@ def check_records(history: History, name: str) -> None:
                 wrong = "it refers to a value that it does not have"
     if wrong:
         raise BadRecordError(f"{name} is damaged: {wrong}")
-
-
-# Parquet and Arrow
-# -----------------------------------------------------------------------------------
-
-COLUMNS = tuple(name for name in RECORD.names or () if name != "moment")
-
-
-def save_table(history: History, path: Path) -> None:
-    arrays: dict[str, pa.Array] = {}
-    for name in COLUMNS:
-        column = history.records[name]
-        if column.ndim == 1:
-            arrays[name] = pa.array(np.ascontiguousarray(column))
-        else:
-            flat = pa.array(np.ascontiguousarray(column).ravel())
-            arrays[name] = pa.FixedSizeListArray.from_arrays(flat, column.shape[1])
-    table = pa.table(arrays).replace_schema_metadata({KIND: json.dumps(header(history))})
-    if path.suffix == ".parquet":
-        pq.write_table(table, path, compression="zstd")
-    else:
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
-
-
-def load_table(path: Path) -> History:
-    try:
-        if path.suffix == ".parquet":
-            table = pq.read_table(path)
-        else:
-            with pa.ipc.open_file(path) as reader:
-                table = reader.read_all()
-    except (pa.ArrowException, ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # it cannot be read at all
-        kind = path.suffix.removeprefix(".")
-        first = one_line(error)
-        raise BadRecordError(
-            f"{path.name} is damaged, truncated or no {kind} file: {first}"
-        ) from None
-    text = (table.schema.metadata or {}).get(KIND.encode())
-    if text is None:
-        raise BadRecordError(f"{path.name} is not a history: its metadata has no {KIND!r}")
-    content = check_keys(
-        read_object(text, path.name, kind=KIND, versions=(VERSION,)),
-        TABLE_KEYS,
-        path.name,
-        optional=OPTIONAL,
-    )
-    records = np.zeros(len(table), RECORD)
-    try:
-        for name in COLUMNS:
-            column = table.column(name).combine_chunks()
-            if pa.types.is_fixed_size_list(column.type):
-                column = column.flatten()
-            if column.null_count or not pa.types.is_integer(column.type):
-                raise ValueError(f"its column {name} should hold whole numbers")
-            values = column.to_numpy(zero_copy_only=False)
-            records[name] = values.reshape(records[name].shape)
-    except (KeyError, ValueError, pa.ArrowException) as error:
-        raise BadRecordError(f"{path.name} is damaged: {one_line(error)}") from None
-    return history_with(content, records, path.name)
 
 
 # JSON Lines

@@ -245,11 +245,15 @@ def first_number(
 
 
 def blocked_call(
-    search: Callable[[NDArray[np.void]], tuple[str, list[int]]], records: NDArray[np.void]
+    search: Callable[[NDArray[np.void]], tuple[str, list[int]]],
+    records: NDArray[np.void],
+    *,
+    with_results: bool,
 ) -> tuple[int, list[int]]:
     """Return the blocked call of illegal records, and the longest legal order up to its return.
 
     ``search`` returns an answer and an order. The call is -1 when a search reached a limit.
+    ``with_results``: the search accepts calls that have a result and may be left out.
     """
     ended = np.flatnonzero(records["ending"] == RETURNED)
     order = ended[np.lexsort((ended, records["returned"][ended]))]
@@ -261,7 +265,8 @@ def blocked_call(
         chosen = np.flatnonzero(records["invoked"] <= records["returned"][order[place]])
         begun = records[chosen]
         open_ = (ranks[chosen] >= place) & (begun["ending"] == RETURNED)
-        begun["ending"][open_] = PENDING
+        if not with_results:
+            begun["ending"][open_] = PENDING
         begun["returned"][open_] = NEVER
         answer, way = search(begun)
         return answer, chosen[way].tolist()

@@ -363,7 +363,8 @@ cdef class Objects(Parts):
                 return WRONG
         elif kind == SET or kind == MULTISET:
             part_value = first
-            pure = e.action == CONTAINS or e.action == COUNT or is_false
+            pure = (e.action == CONTAINS or e.action == COUNT
+                    or (is_false and (kind == SET or e.action == REMOVE)))
             e.sum = truth if self.has_values else answer
             if e.action == REMOVE and truth != YES and truth != NO:
                 e.result = UNSURE
@@ -456,7 +457,7 @@ cdef class Objects(Parts):
                 after = max(0, state - 1)
             else:
                 legal = e.result == (state > 0)
-                after = state - e.result
+                after = max(0, state - e.result)
         elif kind == COUNTER:
             legal = self.sum_step(e, state, &after)
         elif kind == LOCK:
