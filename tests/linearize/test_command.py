@@ -192,3 +192,18 @@ def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_history_in_text_needs_no_library_of_tables(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    save_history(history_of(LEGAL), path)
+    program = (
+        "import sys\n"
+        "from pulsar_ml.cli import main\n"
+        f"main(['linearize', {str(path)!r}, '--model', 'register'], standalone_mode=False)\n"
+        "print([name for name in ('pyarrow', 'numpy.ma', 'pyspark') if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

@@ -20,7 +20,6 @@ import numpy as np
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.histories.history import (
     CRASHED,
-    RECORD,
     RESULTS,
     RETURNED,
     VALUE,
@@ -32,7 +31,7 @@ from pulsar_ml.harness.histories.history import (
     history_of,
 )
 from pulsar_ml.input_files import bounded_text, one_line, plain
-from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch, read_object
+from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch
 
 KIND = "pulsar_ml history"
 VERSION = 1
@@ -49,7 +48,7 @@ def save_history(history: History, path: Path) -> None:
     if path.suffix == ".jsonl":
         save_lines(history, path)
     elif path.suffix in TABLES:
-        from pulsar_ml.harness.histories.tables import save_table  # noqa: PLC0415 - see tables.py
+        from pulsar_ml.harness.histories.tables import save_table
 
         save_table(history, path)
     else:
@@ -71,7 +70,7 @@ def load_history(path: Path, *, keyed: bool = False) -> History:
     try:
         if path.suffix in (".parquet", ".arrow"):
             os.close(plain(str(path), os.O_RDONLY))
-            from pulsar_ml.harness.histories.tables import load_table  # noqa: PLC0415
+            from pulsar_ml.harness.histories.tables import load_table
 
             return load_table(path)
     except OSError as error:

@@ -162,7 +162,7 @@ def objects_for(model: Any, history: History, memory: int) -> Objects | None:
     if kind == "priority queue" and not of_values:
         records = history.records
         words = np.concatenate([records["arguments"][:, int(keyed)], records["result"][:, 0]])
-        ordered = np.unique(words).tolist()
+        ordered = sorted(set(words.tolist()))
     return Objects(
         OBJECTS.index(kind),
         [ACTIONS.index(actions[one.name]) for one in signatures],
