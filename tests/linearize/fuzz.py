@@ -121,7 +121,8 @@ def legalized(draw: Draw, operations: list[Operation], model: Any, keyed: bool) 
     order = sorted(
         range(len(operations)),
         key=lambda at: draw.uniform(
-            operations[at].invoked, operations[at].returned or operations[at].invoked + 9
+            float(operations[at].invoked),
+            float(operations[at].returned or operations[at].invoked + 9),
         ),
     )
     state, found = whole.init(), list(operations)

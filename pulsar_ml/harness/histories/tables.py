@@ -47,9 +47,9 @@ def save_table(history: History, path: Path) -> None:
             writer.write_table(table)
 
 
-def load_table(path: Path) -> History:
+def load_table(path: Path, form: str) -> History:
     try:
-        if path.suffix == ".parquet":
+        if form == "parquet":
             table = pq.read_table(path)
         else:
             with pa.ipc.open_file(path) as reader:
@@ -57,10 +57,9 @@ def load_table(path: Path) -> History:
     except (pa.ArrowException, ValueError, OSError) as error:
         if isinstance(error, OSError) and error.errno is not None:
             raise  # it cannot be read at all
-        kind = path.suffix.removeprefix(".")
         first = one_line(error)
         raise BadRecordError(
-            f"{path.name} is damaged, truncated or no {kind} file: {first}"
+            f"{path.name} is damaged, truncated or no {form} file: {first}"
         ) from None
     text = (table.schema.metadata or {}).get(KIND.encode())
     if text is None:
