@@ -278,8 +278,8 @@ def test_a_log_of_jepsen_is_read_by_its_content(tmp_path: Path) -> None:
     path.write_text(LOG)
     calls = ["write(1)", "read() -> 1", "write(5) -> ?"]
     assert shown(load_history(path)) == shown(load_history(path, form="log")) == calls
-    told = load_history(path, failed_cas=True)
-    assert shown(told) == ["write(1)", "cas(2, 3) -> False", *calls[1:]]
+    history = load_history(path, failed_cas=True)
+    assert shown(history) == ["write(1)", "cas(2, 3) -> False", *calls[1:]]
     path.write_text(LOG.replace("[2 3]", "[2 3"))
     with pytest.raises(BadRecordError, match="line 3 of jepsen.log has a value that is not EDN"):
         load_history(path)

@@ -71,7 +71,8 @@ def from_events(
     """Return the history of Jepsen's events: invocations and their completions.
 
     A completion is ok, fail (the operation did not happen, and is left out) or info (it crashed).
-    With ``failed_cas`` a failed cas has the result False. Stamps are the numbers of the events. Events of the nemesis are left out.
+    With ``failed_cas`` a failed cas has the result False. Stamps are the numbers of the events.
+    Events of the nemesis are left out.
     """
     operations: list[Operation | None] = []
     under_way: dict[Any, tuple[int, Mapping[str, Any]]] = {}

@@ -15,7 +15,7 @@ import pyarrow.ipc
 import pyarrow.parquet as pq
 
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.histories.files import (
+from pulsar_ml.harness.histories.headers import (
     KIND,
     OPTIONAL,
     TABLE_KEYS,

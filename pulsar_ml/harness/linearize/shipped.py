@@ -24,8 +24,8 @@ from pulsar_ml.harness.histories.history import (
 )
 from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.cells._maps import Maps
-from pulsar_ml.harness.linearize.cells._objects import ACTIONS, RESULTS, Objects
-from pulsar_ml.harness.linearize.cells._objects import KINDS as OBJECTS
+from pulsar_ml.harness.linearize.objects._objects import ACTIONS, RESULTS, Objects
+from pulsar_ml.harness.linearize.objects._objects import KINDS as OBJECTS
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 from pulsar_ml.harness.models.cells import CasRegister, Counter, Lock, Register
 from pulsar_ml.harness.models.collections import (

@@ -88,7 +88,9 @@ cdef class Parts:
             return OUT_OF_MEMORY, [], 0, 0
         self.ahead = ahead and criterion == REAL_TIME
         # There are at most n new parts.
-        memory = <int32_t*>malloc((2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t))
+        memory = <int32_t*>malloc(
+            (2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t)
+        )
         places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
         try:
             if memory is NULL or places is NULL:
