@@ -130,8 +130,8 @@ def command(
 ) -> ExitCode:
     """Check whether the history in FILE is linearizable.
 
-    FILE is .parquet, .arrow or .jsonl of the harness, .jsonl of another program, or .edn or a log of
-    Jepsen.
+    FILE is .parquet, .arrow or .jsonl of the harness, .jsonl of another program, or Jepsen's .edn
+    or log.
     """
     sys.path.insert(0, "")  # where a user's model is
     history = load_history(file, keyed=keyed, form=form or "", failed_cas=failed_cas)
