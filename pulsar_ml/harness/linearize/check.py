@@ -93,9 +93,9 @@ class Check:
             searches.all_parts()
             searches.cells = None  # no answer, or records of several cells
         if searches.parts is not None:
-            if (found := self.by_parts(searches.parts, monitor)) is not None:
+            found = self.by_parts(searches.parts, monitor)
+            if found is not None:
                 return found
-            monitor = ""
         try:
             symbols, checker = searches.symbols, searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
