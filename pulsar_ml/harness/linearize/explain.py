@@ -112,11 +112,7 @@ def with_core(illegal: Illegal, searches: Searches) -> Verdict:
 def longest_order(part: Searches) -> tuple[int, list[int]]:
     """Return the blocked call of an illegal history, -1 if not found, and the order before it."""
     if part.cells is not None or part.parts is not None:
-        return blocked_call(
-            lambda records: part.natively(records, BLOCKED_STEPS),
-            part.records,
-            with_results=part.cells is None,
-        )
+        return blocked_call(lambda records: part.natively(records, BLOCKED_STEPS), part.records)
     answer, way, blocked = part.of_model(None, BLOCKED_STEPS, ahead=False)
     return (blocked, way) if answer == ILLEGAL else (-1, way)
 

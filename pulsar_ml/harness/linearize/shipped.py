@@ -16,7 +16,6 @@ from pulsar_ml.harness.histories.history import (
     FLAG,
     NEVER,
     NONE,
-    PENDING,
     RETURNED,
     VALUE,
     WORD,
@@ -245,15 +244,12 @@ def first_number(
 
 
 def blocked_call(
-    search: Callable[[NDArray[np.void]], tuple[str, list[int]]],
-    records: NDArray[np.void],
-    *,
-    with_results: bool,
+    search: Callable[[NDArray[np.void]], tuple[str, list[int]]], records: NDArray[np.void]
 ) -> tuple[int, list[int]]:
     """Return the blocked call of illegal records, and the longest legal order up to its return.
 
-    ``search`` returns an answer and an order. The call is -1 when a search reached a limit.
-    ``with_results``: the search accepts calls that have a result and may be left out.
+    ``search`` returns an answer and an order. The call is -1 when a search reached a limit. Calls
+    that return later may be left out; those in the order have their results.
     """
     ended = np.flatnonzero(records["ending"] == RETURNED)
     order = ended[np.lexsort((ended, records["returned"][ended]))]
@@ -265,8 +261,6 @@ def blocked_call(
         chosen = np.flatnonzero(records["invoked"] <= records["returned"][order[place]])
         begun = records[chosen]
         open_ = (ranks[chosen] >= place) & (begun["ending"] == RETURNED)
-        if not with_results:
-            begun["ending"][open_] = PENDING
         begun["returned"][open_] = NEVER
         answer, way = search(begun)
         return answer, chosen[way].tolist()

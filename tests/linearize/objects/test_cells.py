@@ -197,7 +197,7 @@ def test_the_blocked_call_and_the_longest_order_are_what_they_say() -> None:
             answer, way, _, _ = cells.search(records, most_steps=10_000)
             return ANSWERS[answer], way
 
-        blocked, way = blocked_call(search, history.records, with_results=False)
+        blocked, way = blocked_call(search, history.records)
         returned, invoked = history.records["returned"], history.records["invoked"]
         ended = history.records["ending"] == 0
         earlier = np.flatnonzero(ended & (returned < returned[blocked]))

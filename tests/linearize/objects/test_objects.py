@@ -43,6 +43,17 @@ def test_a_wrong_model_is_noticed_by_the_comparison() -> None:
     assert disagreements(answer, Last(), histories).wrong > 0
 
 
+def test_the_order_before_a_blocked_call_has_the_results_of_calls_that_return_later() -> None:
+    """Seeds of the comparison in which an exchange that failed stood in the order as a success."""
+    names = sorted(fuzz.DRAWS)
+    for number in (57160, 87480):
+        draw = random.Random(2026 * 1_000_003 + number)
+        keyed = draw.random() < 0.2
+        assert names[number % len(names)] == "cas-register"
+        history = fuzz.drawn(draw, "cas-register", keyed, 6)
+        assert fuzz.wrong_in(history, "cas-register", keyed) == ([], False)
+
+
 def in_turn(*calls: tuple[str, tuple[Any, ...], Any]) -> History:
     """Calls of one thread, one after the other."""
     return history_of(
