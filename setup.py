@@ -186,7 +186,7 @@ def extensions() -> list[Extension]:
         extension("pulsar_ml.harness.linearize.cells._cells"),
         extension("pulsar_ml.harness.linearize.cells._parts"),
         extension("pulsar_ml.harness.linearize.cells._maps"),
-        extension("pulsar_ml.harness.linearize.cells._objects"),
+        extension("pulsar_ml.harness.linearize.objects._objects"),
         extension(
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],

@@ -20,7 +20,16 @@ from pulsar_ml.errors import PulsarMlError
 
 HERE = Path(__file__).resolve().parent
 STRUCTURES = sorted(path.stem for path in (HERE / "structures").glob("[a-z]*.py"))
-OTHERS = ("engine", "pythreads", "linearize", "judging", "report", "isolation", "spark")
+OTHERS = (
+    "engine",
+    "pythreads",
+    "linearize",
+    "porcupine",
+    "judging",
+    "report",
+    "isolation",
+    "spark",
+)
 NAMES = (*STRUCTURES, *OTHERS)
 
 

@@ -183,6 +183,8 @@ READS = {
     "pulsar_ml/harness/search/frames.py": "messages of its own child, through a pipe",
     "pulsar_ml/harness/search/failure.py": "failure",
     "pulsar_ml/harness/histories/files.py": "history.jsonl",
+    "pulsar_ml/harness/histories/jepsen.py": "events, which tests/linearize/test_files.py damages",
+    "pulsar_ml/harness/histories/tables.py": "tables, which tests/linearize/test_files.py damages",
     "pulsar_ml/harness/subjects/program.py": "failure",
     "pulsar_ml/managed_ledger/cursors/cursor_metadata.py": "metadata of a cursor",
     "pulsar_ml/managed_ledger/cursors/cursor_store.py": "metadata of a cursor",

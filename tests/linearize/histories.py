@@ -65,6 +65,18 @@ SHAPES: dict[str, Shape] = {
 }
 
 
+def hard_queue(values: int = 16) -> list[Operation]:
+    """Values that were put at one time, and were taken in turns, one of them once too often.
+
+    No call alone shows that this is illegal: a search goes through the orders of the values.
+    """
+    found = [Operation(at, "enqueue", (at % 2,), None, 0, 100) for at in range(values)]
+    for at in range(values):
+        result = 0 if at == values - 1 else at % 2
+        found.append(Operation(0, "dequeue", (), result, 101 + 2 * at, 102 + 2 * at))
+    return found
+
+
 @st.composite
 def histories(draw: Any, shape: Shape, *, most: int = 6, open_ones: bool = True) -> History:
     """Up to ``most`` operations of three threads with any results; stamps may be equal."""

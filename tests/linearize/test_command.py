@@ -16,11 +16,11 @@ from pulsar_ml.cli import main
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.history import Operation, history_of
 from tests import ROOT
+from tests.linearize.histories import hard_queue
 
 LEGAL = [Operation(0, "write", (1,), None, 0, 1), Operation(1, "read", (), 1, 2, 3)]
 ILLEGAL = [*LEGAL, Operation(1, "read", (), None, 4, 5)]
-HARD = [Operation(thread, "enqueue", (thread % 2,), None, 0, 100) for thread in range(14)]
-HARD += [Operation(0, "dequeue", (), 99, 101, 102), Operation(0, "enqueue", (99,), None, 103, 104)]
+HARD = hard_queue()
 
 
 def run(tmp_path: Path, operations: list[Operation], *arguments: str) -> tuple[int, str]:
@@ -58,7 +58,7 @@ def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     assert output.startswith("unknown: out of steps")
     # Advice.
     assert "more --steps may help" in output
-    assert "up to 14 operations overlapped, and 0 of 16 did not return" in output
+    assert "up to 16 operations overlapped, and 0 of 32 did not return" in output
     assert "histories in which each value is put only once have a quick answer" in output
 
 
@@ -192,3 +192,18 @@ def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:
         capture_output=True, text=True, check=False,
     )  # fmt: skip
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_history_in_text_needs_no_library_of_tables(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    save_history(history_of(LEGAL), path)
+    program = (
+        "import sys\n"
+        "from pulsar_ml.cli import main\n"
+        f"main(['linearize', {str(path)!r}, '--model', 'register'], standalone_mode=False)\n"
+        "print([name for name in ('pyarrow', 'numpy.ma', 'pyspark') if name in sys.modules])\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
+    )
+    assert done.stdout.splitlines()[-1] == "[]"

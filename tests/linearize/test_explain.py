@@ -26,7 +26,7 @@ from pulsar_ml.harness.linearize import (
 from pulsar_ml.harness.linearize.picture import describe_verdict, lanes
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
 from pulsar_ml.harness.models.model import Keyed
-from tests.linearize.histories import SHAPES, histories
+from tests.linearize.histories import SHAPES, hard_queue, histories
 from tests.linearize.oracle import (
     PROGRAM_ORDER,
     QUIESCENCE,
@@ -253,10 +253,7 @@ def test_keyed_models_are_one_for_each_key() -> None:
     assert check(sample.select([1, 2]), Keyed(Register())).answer == ILLEGAL
 
 
-HARD = history(
-    *((thread, "enqueue", (thread,), None, 0, 100) for thread in range(12)),
-    (0, "dequeue", (), 99, 101, 102),
-)
+HARD = history_of(hard_queue())
 
 
 def test_a_bound_on_steps_makes_the_answer_unknown() -> None:
@@ -284,7 +281,7 @@ class Plain:
         (
             Queue(),
             "",
-            "up to 12 operations overlapped, and 0 of 13 did not return",
+            "up to 16 operations overlapped, and 0 of 32 did not return",
             "--steps",
         ),
         (Queue(), "", "histories in which each value is put only once have a quick answer", "pure"),

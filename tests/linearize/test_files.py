@@ -237,8 +237,11 @@ def test_a_truncated_table_is_damaged(tmp_path: Path) -> None:
 
 
 def test_names_that_are_no_history(tmp_path: Path) -> None:
-    with pytest.raises(UsageError, match=r"should end with \.parquet"):
+    (tmp_path / "h.csv").write_text("a,b\n")
+    with pytest.raises(UsageError, match=r"not named like a history \(\.parquet"):
         load_history(tmp_path / "h.csv")
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_history(tmp_path / "none.csv")
     with pytest.raises(UsageError, match="cannot be read"):
         load_history(tmp_path / "none.jsonl")
     with pytest.raises(UsageError, match="can be written as"):
@@ -250,3 +253,49 @@ def test_values_that_json_does_not_have_are_refused() -> None:
         history_of([Operation(0, "write", ({1: 2},), None, 0, 1)])
     with pytest.raises(UsageError, match="has 4 arguments; the most is 3"):
         history_of([Operation(0, "write", (1, 2, 3, 4), None, 0, 1)])
+
+
+LOG = """\
+INFO [2026-01-01 10:00:00,001] jepsen worker 0 - jepsen.util 0\t:invoke\t:write\t1
+INFO  jepsen.core - Worker 1 starting
+INFO [2026-01-01 10:00:00,002] jepsen worker 1 - jepsen.util 1\t:invoke\t:cas\t[2 3]
+INFO [2026-01-01 10:00:00,003] jepsen worker 0 - jepsen.util 0\t:ok\t:write\t1
+INFO  jepsen.util - :nemesis\t:info\t:start\tnil
+INFO [2026-01-01 10:00:00,004] jepsen worker 1 - jepsen.util 1\t:fail\t:cas\t[2 3]
+INFO [2026-01-01 10:00:00,005] jepsen worker 0 - jepsen.util 0\t:invoke\t:read\tnil
+INFO [2026-01-01 10:00:00,006] jepsen worker 1 - jepsen.util 1\t:invoke\t:write\t5
+INFO [2026-01-01 10:00:00,007] jepsen worker 0 - jepsen.util 0\t:ok\t:read\t1
+INFO [2026-01-01 10:00:00,008] jepsen worker 1 - jepsen.util 1\t:info\t:write\t:timed-out
+"""
+
+
+def shown(history: History) -> list[str]:
+    return [str(history.call(index)) for index in range(len(history))]
+
+
+def test_a_log_of_jepsen_is_read_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "jepsen.log"
+    path.write_text(LOG)
+    calls = ["write(1)", "read() -> 1", "write(5) -> ?"]
+    assert shown(load_history(path)) == shown(load_history(path, form="log")) == calls
+    history = load_history(path, failed_cas=True)
+    assert shown(history) == ["write(1)", "cas(2, 3) -> False", *calls[1:]]
+    path.write_text(LOG.replace("[2 3]", "[2 3"))
+    with pytest.raises(BadRecordError, match="line 3 of jepsen.log has a value that is not EDN"):
+        load_history(path)
+
+
+@pytest.mark.parametrize("ending", ["parquet", "arrow", "jsonl"])
+def test_a_history_of_any_name_is_known_by_its_content(ending: str, tmp_path: Path) -> None:
+    path = tmp_path / f"history.{ending}"
+    save_history(VALUES, path)
+    other = path.rename(tmp_path / "history.data")
+    assert shown(load_history(other)) == shown(VALUES)
+    assert shown(load_history(other, form=ending)) == shown(VALUES)
+
+
+def test_edn_of_any_name_is_known_by_its_content(tmp_path: Path) -> None:
+    path = tmp_path / "history.txt"
+    event = "{:process 0 :type :%s :f :read :value %s}\n"
+    path.write_text(event % ("invoke", "nil") + event % ("ok", "1"))
+    assert shown(load_history(path)) == ["read() -> 1"]

@@ -24,7 +24,9 @@ from pulsar_ml.harness.linearize import (
 from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models import CasRegister, KeyValueMap, Queue, Register
 from pulsar_ml.harness.models.model import Keyed
+from tests.linearize.histories import hard_queue
 
+HARD = history_of(hard_queue())
 AT_ONCE = 1e-9  # seconds, which are over before the first look at the clock
 
 
@@ -40,9 +42,7 @@ def read_after_write(invoked: Any, returned: Any, later: Any, end: Any) -> Histo
 
 def keys(illegal: int) -> History:
     """Queues for ten keys: key 0 is hard to refute, key ``illegal`` easy, the others are legal."""
-    operations = [Operation(at, "enqueue", (0, at % 2), None, 0, 100) for at in range(14)]
-    operations += [Operation(0, "dequeue", (0,), 99, 101, 102)]
-    operations += [Operation(0, "enqueue", (0, 99), None, 103, 104)]
+    operations = [one._replace(arguments=(0, *one.arguments)) for one in hard_queue()]
     for key in range(1, 10):
         operations.append(Operation(20 + key, "enqueue", (key, 5), None, 0, 1))
         answer = 6 if key == illegal else 5
@@ -103,16 +103,6 @@ def test_states_that_fill_the_memory_leave_an_answer_that_was_found() -> None:
     assert (verdict.answer, "states" in verdict.reason) == (UNKNOWN, True)
 
 
-def hard_queue() -> History:
-    return history_of(
-        [
-            *(Operation(at, "enqueue", (at % 2,), None, 0, 100) for at in range(14)),
-            Operation(0, "dequeue", (), 99, 101, 102),
-            Operation(0, "enqueue", (99,), None, 103, 104),
-        ]
-    )
-
-
 def hard_register() -> History:
     """Exchanges in any order, of which none can put the value that is read at the end."""
     return history_of(
@@ -128,11 +118,11 @@ def hard_register() -> History:
 
 def test_time_ends_a_search_with_the_name_of_the_limit() -> None:
     late = Options(timeout=AT_ONCE, most_steps=10**9)
-    verdict = check(hard_queue(), Queue(), options=late)
+    verdict = check(HARD, Queue(), options=late)
     assert (verdict.answer, verdict.reason[:11]) == (UNKNOWN, "out of time")
-    assert "a larger --timeout may help" in describe_verdict(hard_queue(), verdict, Queue())
+    assert "a larger --timeout may help" in describe_verdict(HARD, verdict, Queue())
     # A kept checker has the deadline of one check only.
-    history = hard_queue()
+    history = HARD
     checker = ModelChecker(Queue(), history.signatures, history.values)
     assert check(history, Queue(), options=late, checker=checker).answer == UNKNOWN
     enough = Options(explain=False)

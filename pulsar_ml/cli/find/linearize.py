@@ -15,7 +15,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIOLATION, ExitCode
-from pulsar_ml.harness.histories.files import load_history
+from pulsar_ml.harness.histories.files import FORMS, load_history
 from pulsar_ml.harness.histories.history import History, as_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.picture import describe_verdict
@@ -50,6 +50,20 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     is_flag=True,
     group="Model",
     help="One such object for each key, which is the first argument of every call.",
+)
+@option(
+    "--format",
+    "form",
+    type=click.Choice(FORMS),
+    group="History",
+    help="Format of FILE; log is that of Jepsen. [default: by its ending, or else by its content]",
+)
+@option(
+    "--failed-cas",
+    is_flag=True,
+    group="History",
+    help="A compare-and-set that failed (:fail of Jepsen) found another value. [default: it is left "
+    "out]",
 )
 @option(
     "--initial",
@@ -103,6 +117,8 @@ def command(
     file: Path,
     name: str,
     keyed: bool,
+    form: str | None,
+    failed_cas: bool,
     initial: str | None,
     no_partition: bool,
     no_monitors: bool,
@@ -114,10 +130,11 @@ def command(
 ) -> ExitCode:
     """Check whether the history in FILE is linearizable.
 
-    FILE is .parquet, .arrow or .jsonl of the harness, .jsonl of another program, or Jepsen's .edn.
+    FILE is .parquet, .arrow or .jsonl of the harness, .jsonl of another program, or Jepsen's .edn
+    or log.
     """
     sys.path.insert(0, "")  # where a user's model is
-    history = load_history(file, keyed=keyed)
+    history = load_history(file, keyed=keyed, form=form or "", failed_cas=failed_cas)
     model = with_initial(name, initial)
     if keyed:
         model = Keyed(model)

@@ -1,8 +1,9 @@
-"""Histories on disk: Parquet, Arrow or JSON Lines; EDN of Jepsen can be read.
+"""Histories on disk: Parquet, Arrow or JSON Lines; EDN and logs of Jepsen can be read.
 
     .parquet, .arrow   a row for each operation; signatures and values in the schema's metadata
     .jsonl             a header, then a line for each operation
     .edn               of Jepsen: a line or an element for each invocation and each completion
+    any other          by content; a log of Jepsen has lines like ``... 0 :invoke :write 3``
 
 JSON Lines of other programs have no header, and hold operations, or events like those of Jepsen.
 """
@@ -11,36 +12,35 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-import pyarrow as pa
-import pyarrow.ipc
-import pyarrow.parquet as pq
-
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.histories.headers import (
+    KIND,
+    LINES_KEYS,
+    OPTIONAL,
+    VERSION,
+    header,
+    history_with,
+)
 from pulsar_ml.harness.histories.history import (
     CRASHED,
-    RECORD,
-    RESULTS,
     RETURNED,
-    VALUE,
     History,
     Operation,
     Signature,
-    as_value,
-    frozen,
     history_of,
 )
+from pulsar_ml.harness.histories.jepsen import LOG_LINE, edn_events, from_events, log_events
 from pulsar_ml.input_files import bounded_text, one_line, plain
-from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch, read_object
+from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch
 
-KIND = "pulsar_ml history"
-VERSION = 1
 MOST_BYTES = 1 << 30  # length of a history in text
+TABLES = (".parquet", ".arrow")
 FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
+FORMS = ("parquet", "arrow", "jsonl", "edn", "log")
 
 
 def save_history(history: History, path: Path) -> None:
@@ -48,167 +48,68 @@ def save_history(history: History, path: Path) -> None:
 
     Raises UsageError for another ending.
     """
-    writers = {".parquet": save_table, ".arrow": save_table, ".jsonl": save_lines}
-    if path.suffix not in writers:
-        raise UsageError(f"a history can be written as {', '.join(writers)}, not as {path.name!r}")
-    writers[path.suffix](history, path)
+    if path.suffix == ".jsonl":
+        save_lines(history, path)
+    elif path.suffix in TABLES:
+        from pulsar_ml.harness.histories.tables import save_table
+
+        save_table(history, path)
+    else:
+        written = ", ".join((*TABLES, ".jsonl"))
+        raise UsageError(f"a history can be written as {written}, not as {path.name!r}")
 
 
-def load_history(path: Path, *, keyed: bool = False) -> History:
-    """Read a history from a file: ``.parquet``, ``.arrow``, ``.jsonl`` or ``.edn`` of Jepsen.
+def load_history(
+    path: Path, *, keyed: bool = False, form: str = "", failed_cas: bool = False
+) -> History:
+    """Read a history from a file: ``.parquet``, ``.arrow``, ``.jsonl``, or Jepsen's ``.edn``, log.
 
     ``keyed``: values of Jepsen's events are pairs of a key and a value, as its independent tests
-    write them. Raises UsageError when the file cannot be opened or has another ending, and
-    BadRecordError when it is damaged, truncated, no history, or of a newer version.
+    write them. ``form``: one of FORMS; "": that of the file's ending, or else of its content.
+    ``failed_cas``: a compare-and-set that failed found another value (result False); otherwise it
+    is left out, as each operation that failed. Raises UsageError when the file cannot be opened,
+    and BadRecordError when it is damaged, truncated, no history, or of a newer version.
     """
-    if path.suffix not in FORMATS:
-        raise UsageError(
-            f"{path.name!r} is not named like a history; it should end with {', '.join(FORMATS)}"
-        )
     try:
-        if path.suffix in (".parquet", ".arrow"):
+        form = form or form_of(path)
+        if form in ("parquet", "arrow"):
             os.close(plain(str(path), os.O_RDONLY))
-            return load_table(path)
+            from pulsar_ml.harness.histories.tables import load_table
+
+            return load_table(path, form)
     except OSError as error:
         raise UsageError(f"the history {path} cannot be read: {error.strerror or error}") from error
     text = bounded_text(path, "the history", most=MOST_BYTES)
-    if path.suffix == ".edn":
-        return from_events(edn_events(text, path.name), path.name, keyed=keyed)
-    return load_lines(text, path.name, keyed=keyed)
+    if form in ("edn", "log"):
+        events = edn_events(text, path.name) if form == "edn" else log_events(text, path.name)
+        return from_events(events, path.name, keyed=keyed, failed_cas=failed_cas)
+    return load_lines(text, path.name, keyed=keyed, failed_cas=failed_cas)
 
 
-def header(history: History) -> dict[str, Any]:
-    threads = {"threads": list(history.threads)} if history.threads else {}
-    return {
-        "kind": KIND,
-        "version": VERSION,
-        "source": history.source,
-        "subject": history.subject,
-        "settings": dict(history.settings),
-        "signatures": [list(signature) for signature in history.signatures],
-        "values": list(history.values),
-        **threads,
-    }
-
-
-# The keys of a header; in JSON Lines the number of operations stands in place of the values.
-KEYS: Mapping[str, Any] = {
-    "source": str,
-    "subject": str,
-    "settings": Mapping[str, int],
-    "signatures": tuple[tuple[str, int, str], ...],
-    "threads": tuple[str, ...],
-}
-OPTIONAL = frozenset({"threads"})  # where numbers are the names of threads
-TABLE_KEYS = {**KEYS, "values": list}
-LINES_KEYS = {**KEYS, "operations": int}
-
-
-def history_with(content: Mapping[str, Any], records: Any, name: str) -> History:
-    """Return the history of a header and its records; BadRecordError when they do not fit."""
+def form_of(path: Path) -> str:
+    """Return the format of a file: by its ending, or else by its first bytes."""
+    if path.suffix in FORMATS:
+        return path.suffix.removeprefix(".")
+    descriptor = plain(str(path), os.O_RDONLY)
     try:
-        values = tuple(as_value(value) for value in content["values"])
-    except UsageError as error:
-        raise BadRecordError(f"{name} is damaged: {error}") from None
-    history = History(
-        tuple(Signature(*signature) for signature in content["signatures"]),
-        frozen(records),
-        values,
-        content["source"],
-        content["subject"],
-        content["settings"],
-        content.get("threads", ()),
+        first = os.read(descriptor, 4096)
+    finally:
+        os.close(descriptor)
+    if first[:4] == b"PAR1":
+        return "parquet"
+    if first[:6] == b"ARROW1":
+        return "arrow"
+    text = first.decode(errors="replace").lstrip()
+    if LOG_LINE.search(text.partition("\n")[0]):
+        return "log"
+    if text.startswith(('{"', '{ "')):
+        return "jsonl"
+    if text.startswith(("{", "[", "#jepsen")):
+        return "edn"
+    raise UsageError(
+        f"{path.name!r} is not named like a history ({', '.join(FORMATS)}), and its content is none; "
+        f"name its format with --format: {', '.join(FORMS)}"
     )
-    check_records(history, name)
-    return history
-
-
-def check_records(history: History, name: str) -> None:
-    records = history.records
-    wrong = None
-    if any(result not in RESULTS for _, _, result in history.signatures):
-        wrong = "it has a signature with an unknown kind of result"
-    elif len(records):
-        codes, endings = records["operation"], records["ending"]
-        threads, names = records["thread"], len(history.threads)
-        if codes.min() < 0 or codes.max() >= len(history.signatures):
-            wrong = "it names an operation that it does not describe"
-        elif names and (threads.min() < 0 or threads.max() >= names):
-            wrong = "it names a thread that it does not describe"
-        elif endings.min() < RETURNED or endings.max() > CRASHED:
-            wrong = "it has an unknown ending"
-        elif np.any(records["returned"] < records["invoked"]):
-            wrong = "an operation returned before it was invoked"
-        elif VALUE in {signature.result for signature in history.signatures}:
-            words = np.append(
-                records["arguments"].ravel(), records["result"][endings == RETURNED, 0]
-            )
-            if words.max(initial=-1) >= len(history.values):
-                wrong = "it refers to a value that it does not have"
-    if wrong:
-        raise BadRecordError(f"{name} is damaged: {wrong}")
-
-
-# Parquet and Arrow
-# -----------------------------------------------------------------------------------
-
-COLUMNS = tuple(name for name in RECORD.names or () if name != "moment")
-
-
-def save_table(history: History, path: Path) -> None:
-    arrays: dict[str, pa.Array] = {}
-    for name in COLUMNS:
-        column = history.records[name]
-        if column.ndim == 1:
-            arrays[name] = pa.array(np.ascontiguousarray(column))
-        else:
-            flat = pa.array(np.ascontiguousarray(column).ravel())
-            arrays[name] = pa.FixedSizeListArray.from_arrays(flat, column.shape[1])
-    table = pa.table(arrays).replace_schema_metadata({KIND: json.dumps(header(history))})
-    if path.suffix == ".parquet":
-        pq.write_table(table, path, compression="zstd")
-    else:
-        with pa.ipc.new_file(path, table.schema) as writer:
-            writer.write_table(table)
-
-
-def load_table(path: Path) -> History:
-    try:
-        if path.suffix == ".parquet":
-            table = pq.read_table(path)
-        else:
-            with pa.ipc.open_file(path) as reader:
-                table = reader.read_all()
-    except (pa.ArrowException, ValueError, OSError) as error:
-        if isinstance(error, OSError) and error.errno is not None:
-            raise  # it cannot be read at all
-        kind = path.suffix.removeprefix(".")
-        first = one_line(error)
-        raise BadRecordError(
-            f"{path.name} is damaged, truncated or no {kind} file: {first}"
-        ) from None
-    text = (table.schema.metadata or {}).get(KIND.encode())
-    if text is None:
-        raise BadRecordError(f"{path.name} is not a history: its metadata has no {KIND!r}")
-    content = check_keys(
-        read_object(text, path.name, kind=KIND, versions=(VERSION,)),
-        TABLE_KEYS,
-        path.name,
-        optional=OPTIONAL,
-    )
-    records = np.zeros(len(table), RECORD)
-    try:
-        for name in COLUMNS:
-            column = table.column(name).combine_chunks()
-            if pa.types.is_fixed_size_list(column.type):
-                column = column.flatten()
-            if column.null_count or not pa.types.is_integer(column.type):
-                raise ValueError(f"its column {name} should hold whole numbers")
-            values = column.to_numpy(zero_copy_only=False)
-            records[name] = values.reshape(records[name].shape)
-    except (KeyError, ValueError, pa.ArrowException) as error:
-        raise BadRecordError(f"{path.name} is damaged: {one_line(error)}") from None
-    return history_with(content, records, path.name)
 
 
 # JSON Lines
@@ -242,7 +143,7 @@ def thread_of(history: History, number: int) -> int | str:
     return history.threads[number] if history.threads else number
 
 
-def load_lines(text: str, name: str, *, keyed: bool) -> History:
+def load_lines(text: str, name: str, *, keyed: bool, failed_cas: bool = False) -> History:
     lines = [
         decode(line, f"line {number} of {name}")
         for number, line in enumerate(text.splitlines(), 1)
@@ -260,7 +161,7 @@ def load_lines(text: str, name: str, *, keyed: bool) -> History:
             )
         return with_words(content, from_operations(lines[1:], name), name)
     if isinstance(lines[0], dict) and "type" in lines[0]:
-        return from_events(lines, name, keyed=keyed)
+        return from_events(lines, name, keyed=keyed, failed_cas=failed_cas)
     return from_operations(lines, name)
 
 
@@ -317,117 +218,3 @@ def check_operation(operation: Operation, what: str) -> None:
         raise mismatch(what, "invoked", invoked, "a number, for example of nanoseconds")
     if returned is not None and type(returned) is not int and type(returned) is not float:
         raise mismatch(what, "returned", returned, "a number or null")
-
-
-# Jepsen's events
-# -------------------------------------------------------------------------------------
-
-
-def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
-    import edn_format
-
-    def plain(value: Any) -> Any:
-        if isinstance(value, edn_format.Keyword):
-            return value.name
-        if isinstance(value, Mapping):
-            return {plain(key): plain(item) for key, item in value.items()}
-        if isinstance(value, frozenset | set):
-            return sorted((plain(item) for item in value), key=repr)
-        if isinstance(value, tuple | list) or type(value).__name__ == "ImmutableList":
-            return [plain(item) for item in value]
-        return value
-
-    edn_format.add_tag("jepsen.history.Op", lambda op: op)  # how newer versions print an event
-    try:
-        elements = [plain(element) for element in edn_format.loads_all(text)]
-    except Exception as error:
-        raise BadRecordError(
-            f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
-        ) from None
-    if len(elements) == 1 and isinstance(elements[0], list):
-        elements = elements[0]
-    yield from elements
-
-
-def from_events(events: Iterable[Any], name: str, *, keyed: bool) -> History:
-    """Return the history of Jepsen's events: invocations and their completions.
-
-    A completion is ok, fail (the operation did not happen, and is left out) or info (it crashed).
-    Stamps are the numbers of the events. Events of the nemesis are left out.
-    """
-    operations: list[Operation | None] = []
-    under_way: dict[Any, tuple[int, Mapping[str, Any]]] = {}
-    for time, event in enumerate(events):
-        if not isinstance(event, Mapping) or not {"process", "type", "f"} <= set(event):
-            raise BadRecordError(
-                f"{name}: event {time} should be a map with process, type and f: {event!r}"
-            )
-        process, kind = event["process"], event["type"]
-        if not isinstance(process, int):
-            continue
-        if kind == "invoke":
-            if process in under_way:
-                raise BadRecordError(
-                    f"{name}: event {time} invokes while process {process} is inside an operation"
-                )
-            under_way[process] = (len(operations), {**event, "at": time})
-            operations.append(None)
-        elif kind in ("ok", "fail", "info"):
-            if process not in under_way:
-                raise BadRecordError(
-                    f"{name}: event {time} completes what process {process} did not invoke"
-                )
-            place, begun = under_way.pop(process)
-            if kind == "ok":
-                operations[place] = finished(begun, event, time, process, keyed)
-            elif kind == "info":
-                operations[place] = left_open(begun, process, keyed, crashed=True)
-        else:
-            raise BadRecordError(
-                f"{name}: event {time} has type {kind!r}; it should be invoke, ok, fail or info"
-            )
-    for process, (place, begun) in under_way.items():
-        operations[place] = left_open(begun, process, keyed, crashed=False)
-    try:
-        return history_of(
-            [operation for operation in operations if operation is not None], source="jepsen"
-        )
-    except (UsageError, OverflowError) as error:
-        raise BadRecordError(f"{name} is damaged: {error}") from None
-
-
-def split_value(event: Mapping[str, Any], keyed: bool) -> tuple[tuple[Any, ...], Any]:
-    """Return the key of an event, as a tuple of none or one, and its value."""
-    value = event.get("value")
-    if "key" in event:
-        return (event["key"],), value
-    if keyed:
-        if not isinstance(value, list) or len(value) != 2:
-            raise UsageError(f"the value {value!r} of {event['f']} is no pair of a key and a value")
-        return (value[0],), value[1]
-    return (), value
-
-
-def arguments_of(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
-    """Return the arguments of an invocation: its key, and its value or values."""
-    key, value = split_value(begun, keyed)
-    if value is None:
-        return key
-    return (*key, *value) if isinstance(value, list) else (*key, value)
-
-
-def finished(
-    begun: Mapping[str, Any], event: Mapping[str, Any], time: int, thread: int, keyed: bool
-) -> Operation:
-    arguments = arguments_of(begun, keyed)
-    _, requested = split_value(begun, keyed)
-    _, answered = split_value(event, keyed) if event.get("value") is not None else ((), None)
-    # Jepsen repeats the arguments when an operation has no result.
-    result = None if requested is not None and answered == requested else answered
-    return Operation(thread, str(begun["f"]), arguments, result, int(begun["at"]), time)
-
-
-def left_open(begun: Mapping[str, Any], thread: int, keyed: bool, *, crashed: bool) -> Operation:
-    return Operation(
-        thread, str(begun["f"]), arguments_of(begun, keyed), None, int(begun["at"]), None, crashed
-    )

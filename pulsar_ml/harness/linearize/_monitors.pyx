@@ -219,7 +219,7 @@ def bottomless(begin, end, pushed, popped, int64_t times):
     return order[inside]
 
 
-# The next uncovered gap at or after ``gap``; ``next_free`` leads there, and is shortened on the way.
+# The next uncovered gap at or after ``gap``; ``next_free`` leads there, and its ways are shortened.
 cdef int64_t free_gap(int64_t* next_free, int64_t gap) noexcept nogil:
     cdef int64_t found = gap
     cdef int64_t after

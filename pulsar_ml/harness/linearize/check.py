@@ -22,6 +22,7 @@ from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
 from pulsar_ml.harness.models.model import Keyed
 
 FEW_STEPS = 32  # search steps for each call before a monitor is tried, or in the first round
+QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
 
 Finding = Verdict | Illegal
@@ -52,11 +53,14 @@ def check(
         return found
     if not options.explain:
         return unexplained(found)
-    illegal, left = found, effort.seconds_left()
+    illegal, left, of_cells = found, effort.seconds_left(), searches.cells is not None
 
     def explain() -> Verdict:
         # Steps of explanations do not count as steps of the answer.
         own = Searches(history, model, options, Effort.of(FOR_EVER, left), checker)
+        if not of_cells:
+            own.all_parts()
+            own.cells = None  # records of several cells
         try:
             return explained(illegal, own)
         finally:
@@ -89,9 +93,9 @@ class Check:
             searches.all_parts()
             searches.cells = None  # no answer, or records of several cells
         if searches.parts is not None:
-            if (found := self.by_parts(searches.parts, monitor)) is not None:
+            found = self.by_parts(searches.parts, monitor)
+            if found is not None:
                 return found
-            monitor = ""
         try:
             symbols, checker = searches.symbols, searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
@@ -203,7 +207,7 @@ class Check:
     def by_parts(self, native: Parts, monitor: str) -> Finding | None:
         """Run the native search for maps and other objects; None without an answer."""
         together = not self.searches.options.partition
-        quick = FEW_STEPS * len(self.records)
+        quick = max(FEW_STEPS * len(self.records), QUICK_STEPS)
         for most in (quick, None) if monitor else (None,):
             limit = self.effort.left if most is None else min(most, self.effort.left)
             answer, way, steps, configurations = native.search(
@@ -216,11 +220,15 @@ class Check:
             if ANSWERS[answer] == LEGAL:
                 return self.legal(tuple(way))
             if ANSWERS[answer] == ILLEGAL:
-                chosen = native.illegal_calls(self.records) if native.parts > 1 else None
+                chosen = native.calls_of_part(self.records) if native.parts > 1 else None
                 return Illegal(self.verdict(ILLEGAL, key=self.key_of(chosen)), chosen)
             if most is not None and (found := self.by_monitor(monitor)) is not None:
                 return found
-        return self.unknown(None, self.effort.limit_reached(ANSWERS[answer]))
+        reason = self.effort.limit_reached(ANSWERS[answer])
+        if native.parts > 1 and not together:
+            reason += f"; {native.unanswered} of {native.parts} keys have no answer"
+        chosen = native.calls_of_part(self.records) if native.parts > 1 else None
+        return self.unknown(self.key_of(chosen), reason)
 
     def key_of(self, chosen: Chosen) -> object:
         """The key of the calls of one part; None: they are all calls."""

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.cells._maps import Maps
-from pulsar_ml.harness.linearize.cells._objects import Objects
 from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
+from pulsar_ml.harness.linearize.objects._objects import Objects
 from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for

@@ -16,7 +16,6 @@ from pulsar_ml.harness.histories.history import (
     FLAG,
     NEVER,
     NONE,
-    PENDING,
     RETURNED,
     VALUE,
     WORD,
@@ -24,8 +23,8 @@ from pulsar_ml.harness.histories.history import (
 )
 from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.cells._maps import Maps
-from pulsar_ml.harness.linearize.cells._objects import ACTIONS, RESULTS, Objects
-from pulsar_ml.harness.linearize.cells._objects import KINDS as OBJECTS
+from pulsar_ml.harness.linearize.objects._objects import ACTIONS, RESULTS, Objects
+from pulsar_ml.harness.linearize.objects._objects import KINDS as OBJECTS
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 from pulsar_ml.harness.models.cells import CasRegister, Counter, Lock, Register
 from pulsar_ml.harness.models.collections import (
@@ -162,7 +161,7 @@ def objects_for(model: Any, history: History, memory: int) -> Objects | None:
     if kind == "priority queue" and not of_values:
         records = history.records
         words = np.concatenate([records["arguments"][:, int(keyed)], records["result"][:, 0]])
-        ordered = np.unique(words).tolist()
+        ordered = sorted(set(words.tolist()))
     return Objects(
         OBJECTS.index(kind),
         [ACTIONS.index(actions[one.name]) for one in signatures],
@@ -249,7 +248,8 @@ def blocked_call(
 ) -> tuple[int, list[int]]:
     """Return the blocked call of illegal records, and the longest legal order up to its return.
 
-    ``search`` returns an answer and an order. The call is -1 when a search reached a limit.
+    ``search`` returns an answer and an order. The call is -1 when a search reached a limit. Calls
+    that return later may be left out; those in the order have their results.
     """
     ended = np.flatnonzero(records["ending"] == RETURNED)
     order = ended[np.lexsort((ended, records["returned"][ended]))]
@@ -261,7 +261,6 @@ def blocked_call(
         chosen = np.flatnonzero(records["invoked"] <= records["returned"][order[place]])
         begun = records[chosen]
         open_ = (ranks[chosen] >= place) & (begun["ending"] == RETURNED)
-        begun["ending"][open_] = PENDING
         begun["returned"][open_] = NEVER
         answer, way = search(begun)
         return answer, chosen[way].tolist()

@@ -78,12 +78,9 @@ def some_calls(model: Any, history: History) -> list[Call]:
     """Return calls from all over the history, one of those that are equal for the model."""
     by_thread = bool(getattr(model, "by_thread", False))
     found: dict[object, Call] = {}
-    for index in (
-        np.unique(np.linspace(0, len(history) - 1, 4 * MOST_CALLS).astype(int))
-        if len(history)
-        else ()
-    ):
-        call = history.call(int(index))
+    places = np.linspace(0, max(0, len(history) - 1), 4 * MOST_CALLS).astype(int).tolist()
+    for index in sorted(set(places)) if len(history) else ():
+        call = history.call(index)
         if not by_thread:
             call = Call(call.name, call.arguments, call.result)
         found.setdefault((call.name, call.arguments, repr(call.result), call.thread), call)

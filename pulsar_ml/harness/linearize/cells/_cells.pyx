@@ -243,7 +243,8 @@ cdef class Cells:
             count[0] += taken
         for i in range(n):
             at = chosen[i] if chosen is not NULL else i
-            open_ = records[at].ending != RETURNED
+            # A call that returned at INT64_MAX may be left out, too, but it has its result.
+            open_ = records[at].ending != RETURNED or records[at].returned == INT64_MAX
             if records[at].operation < 0 or records[at].operation >= self.operations:
                 return WRONG
             taken = call_of(&self.reading, numbers, &records[at], at, open_, &self.cell.sorted[count[0]])

@@ -18,6 +18,8 @@ cdef class Parts:
     cdef int refused            # the answer for a symbol that could not be learned; 0: none
     cdef int32_t first_state
     cdef int32_t illegal_part   # the illegal part of the last search; -1: none
+    cdef int32_t open_part      # the first part without an answer in the last search; -1: none
+    cdef readonly int32_t unanswered  # the number of such parts
     cdef int64_t limit
     cdef bint by_thread
     cdef bint has_leads         # answer_step answers symbols with LEADS, too

@@ -7,11 +7,12 @@ RECORD: np.dtype[np.void]
 @disjoint_base
 class Parts:
     parts: int
+    unanswered: int
     deadline_ns: int
 
     def takes(self, records: NDArray[np.void]) -> bool: ...
     def part_of(self, records: NDArray[np.void]) -> NDArray[np.int32] | None: ...
-    def illegal_calls(self, records: NDArray[np.void]) -> NDArray[np.int32] | None: ...
+    def calls_of_part(self, records: NDArray[np.void]) -> NDArray[np.int32] | None: ...
     def search(
         self,
         records: NDArray[np.void],

@@ -41,7 +41,7 @@ cdef class Parts:
         memset(&self.depth, 0, sizeof(Depth))
         self.limit = memory
         self.deadline_ns = INT64_MAX
-        self.illegal_part = -1
+        self.illegal_part = self.open_part = -1
         table_open(&self.table, memory)
 
     def __dealloc__(self):
@@ -88,7 +88,9 @@ cdef class Parts:
             return OUT_OF_MEMORY, [], 0, 0
         self.ahead = ahead and criterion == REAL_TIME
         # There are at most n new parts.
-        memory = <int32_t*>malloc((2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t))
+        memory = <int32_t*>malloc(
+            (2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t)
+        )
         places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
         try:
             if memory is NULL or places is NULL:
@@ -122,11 +124,15 @@ cdef class Parts:
             parts[i] = self.table.part[parts[i]]
         return found
 
-    def illegal_calls(self, records):
-        """The indices of the records of the illegal part of the last search; None: all of them."""
-        if self.illegal_part < 0:
+    def calls_of_part(self, records):
+        """The indices of the records of the illegal part of the last search; None: all of them.
+
+        Of a search without an answer, those of the first part without an answer.
+        """
+        part = max(self.illegal_part, self.open_part)
+        if part < 0:
             return None
-        return np.flatnonzero(self.part_of(records) == self.illegal_part).astype(np.int32)
+        return np.flatnonzero(self.part_of(records) == part).astype(np.int32)
 
     # Writes the symbols of all records into ``symbols``.
     cdef int intern(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil:
@@ -191,7 +197,8 @@ cdef class Parts:
         cdef int answer
         cdef int found = ANSWER_LEGAL
         cdef int32_t parts = 1 if together else self.parts
-        self.illegal_part = -1
+        self.illegal_part = self.open_part = -1
+        self.unanswered = 0
         # The parts one after the other, each in its order; a part without calls is legal.
         for part in range(parts):
             end[part] = 0
@@ -230,8 +237,11 @@ cdef class Parts:
                     return answer
             few = min(4 * few, <int64_t>1 << 32)
         for part in range(parts):
-            if answers[part] != ANSWER_LEGAL and found == ANSWER_LEGAL:
-                found = answers[part]
+            if answers[part] != ANSWER_LEGAL:
+                self.unanswered += 1
+                if found == ANSWER_LEGAL:
+                    found = answers[part]
+                    self.open_part = -1 if together else part
         if found == ANSWER_LEGAL and parts > 1:
             qsort(places, <size_t>placed[0], sizeof(Placed), &in_time)
         return found

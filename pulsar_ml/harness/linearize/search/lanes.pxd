@@ -9,8 +9,8 @@
 #
 # The end of a spanning call, where it is a call of its own, is in the lane of its beginning. Calls
 # that never returned may or may not have taken effect. Those of one symbol share a lane: if one of
-# them took effect, it may as well be the first.
-# happened, it may as well have been the first.
+# them took effect, it may as well be the first. A call that returned at NEVER may be left out, too,
+# but it has its result.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport calloc, free, malloc, qsort, realloc
@@ -198,7 +198,7 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
         op.moment = record.moment if record.moment else record.returned
         op.symbol = symbols[chosen[i]]
         op.index = chosen[i]
-        lanes.required += record.ending == RETURNED
+        lanes.required += op.returned != INT64_MAX
         lanes.n_ops += 1
     sort_ops(lanes.sorted, lanes.n_ops)
     if criterion == QUIESCENCE:

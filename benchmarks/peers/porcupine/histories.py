@@ -26,7 +26,16 @@ from pulsar_ml.harness.histories.history import (
     history_of,
 )
 from pulsar_ml.harness.histories.published import key_value
-from pulsar_ml.harness.models import CasRegister, Counter, KeyValueMap, Lock, Queue, Set, Stack
+from pulsar_ml.harness.models import (
+    CasRegister,
+    Counter,
+    KeyValueMap,
+    Lock,
+    PriorityQueue,
+    Queue,
+    Set,
+    Stack,
+)
 
 Drawn = tuple[NDArray[np.int64], NDArray[np.int64]]
 
@@ -244,26 +253,41 @@ def locks(clients: int, operations: int) -> Shape:
     )  # fmt: skip
 
 
-def zero_register() -> Any:
-    return CasRegister()
-
-
 def shapes() -> list[Shape]:
     """All shapes, in the order of their rows."""
-    cas = lambda values: lambda: CasCell(values)  # noqa: E731
-    line = lambda values, stack: lambda: RepeatedLine(values, stack=stack)  # noqa: E731
+
+    def cas(values: int) -> System:
+        return lambda: CasCell(values)
+
+    def line(values: int, stack: bool) -> System:
+        return lambda: RepeatedLine(values, stack=stack)
+
     groups: list[Iterator[Shape]] = []
     for clients in (5, 10, 50):
         for operations in (100, 1_000, 10_000):
             groups += [
-                simulated("register", CasRegister, "register", lambda: Cell(5), clients,
-                          operations),
-                simulated("register of 100 values", CasRegister, "register", lambda: Cell(100),
-                          clients, operations),
-                simulated("compare-and-set register", CasRegister, "register", cas(5), clients,
-                          operations),
-                simulated("compare-and-set register of 100 values", CasRegister, "register",
-                          cas(100), clients, operations),
+                simulated(
+                    "register", CasRegister, "register", lambda: Cell(5), clients, operations
+                ),
+                simulated(
+                    "register of 100 values",
+                    CasRegister,
+                    "register",
+                    lambda: Cell(100),
+                    clients,
+                    operations,
+                ),
+                simulated(
+                    "compare-and-set register", CasRegister, "register", cas(5), clients, operations
+                ),
+                simulated(
+                    "compare-and-set register of 100 values",
+                    CasRegister,
+                    "register",
+                    cas(100),
+                    clients,
+                    operations,
+                ),
             ]
     groups += [
         simulated("register, distinct", CasRegister, "register", lambda: Cell(distinct=True), 10,
@@ -281,8 +305,7 @@ def shapes() -> list[Shape]:
     for operations in (60, 200, 1_000):
         for clients in (5, 10):
             groups += [
-                simulated("queue of 5 values", Queue, "queue", line(5, False), clients,
-                          operations),
+                simulated("queue of 5 values", Queue, "queue", line(5, False), clients, operations),
                 simulated("stack of 5 values", Stack, "stack", line(5, True), clients, operations),
                 simulated("set of 5 values", Set, "set", lambda: Members(5), clients, operations),
                 simulated("counter", Counter, "counter", Sum, clients, operations),
@@ -292,5 +315,7 @@ def shapes() -> list[Shape]:
         simulated("queue of 5 values", Queue, "queue", line(5, False), 5, 200, crashes=0.02),
         simulated("stack of 5 values", Stack, "stack", line(5, True), 5, 200, crashes=0.02),
         simulated("set of 5 values", Set, "set", lambda: Members(5), 5, 200, crashes=0.02),
-    ]
+        simulated("priority queue of 5 values", PriorityQueue, "priority-queue",
+                  lambda: Priorities(5), 5, 200),
+    ]  # fmt: skip
     return list(itertools.chain(*groups))

@@ -12,25 +12,24 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Parts
-from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY, Depth, first_return
-from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_at, pool_free, pool_shape
-from pulsar_ml.harness.linearize.search.sequences cimport (
+from pulsar_ml.harness.linearize.objects.hints cimport (
+    COUNTER, LOCK, MAP, MULTISET, PRIORITIES, QUEUE, REGISTER, SET, STACK, Hints, Kind, hopeful,
+)
+from pulsar_ml.harness.linearize.objects.sequences cimport (
     NO_SEQUENCE, Sequence, Sequences, sequence_with, sequence_without, sequences_free, sequences_start,
 )
-from pulsar_ml.harness.linearize.search.table cimport ANY_CALL, mark_symbol, table_set
-from pulsar_ml.harness.linearize.search.takes cimport (
-    ANYTHING, MOST_AHEAD, NOTHING, NO_VALUE, Effect, Takes, can_leave, can_reach, count_calls, first_taking,
-    takes_free, takes_start,
+from pulsar_ml.harness.linearize.objects.takes cimport (
+    ANYTHING, NOTHING, NO_VALUE, Effect, takes_free, takes_start,
 )
+from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
+from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_at, pool_free, pool_shape
+from pulsar_ml.harness.linearize.search.table cimport ANY_CALL, mark_symbol, table_set
 
 KINDS = ("queue", "stack", "priority queue", "set", "multiset", "map", "counter", "lock", "register")
 ACTIONS = (
     "put", "take", "add", "remove", "contains", "count", "read", "adds", "add_and_get", "get_and_add",
     "increment", "decrement", "acquire", "try_acquire", "release", "write", "cas", "delete",
 )
-
-cdef enum Kind:
-    QUEUE, STACK, PRIORITIES, SET, MULTISET, MAP, COUNTER, LOCK, REGISTER
 
 cdef enum Action:
     PUT, TAKE, ADD, REMOVE, CONTAINS, COUNT, READ, ADDS, ADD_AND_GET, GET_AND_ADD, INCREMENT, DECREMENT,
@@ -63,81 +62,6 @@ cdef struct Event:        # of a symbol
     int64_t amount        # an argument, or a result, of a counter
     int64_t sum
     bint impossible       # its result is that of no state
-
-
-# The part of an Objects that the search calls without the object.
-cdef struct Hints:
-    Kind kind
-    Takes takes
-    Sequences sequences
-    Pool sums             # the sums of a counter, by state
-    Effect* effects       # by symbol
-    Depth* depth
-
-
-cdef bint hopeful(void* context, int32_t state) noexcept nogil:
-    cdef Hints* hints = <Hints*>context
-    cdef Depth* d = hints.depth
-    cdef Takes* t = &hints.takes
-    cdef const Sequence* held
-    cdef const int32_t* words
-    cdef int64_t sum = 0
-    cdef int64_t length = 0
-    cdef int64_t begin, end
-    cdef int32_t i, value, any_value
-    cdef int32_t seen = 0
-    cdef int64_t until
-    cdef bint found
-    if hints.kind == COUNTER:
-        sum = (<const int64_t*>pool_at(&hints.sums, state))[0]
-        words = NULL
-    else:
-        held = &hints.sequences.all[state]
-        words = hints.sequences.words + held.offset
-        length = held.length
-    for i in range(first_taking(t, first_return(d)), t.n):
-        if t.takings[i].place < d.at[t.takings[i].lane]:
-            continue
-        seen += 1
-        if seen > MOST_AHEAD:
-            return True
-        if hints.kind == COUNTER:
-            if not can_reach(&d.lanes, hints.effects, d.at, t.takings[i].place, sum):
-                return False
-            continue
-        value = hints.effects[d.lanes.ops[t.takings[i].place].symbol].takes
-        until = t.takings[i].returned
-        any_value = count_calls(t, &d.lanes, hints.effects, d.at, until, 1)
-        # The words from begin to end must leave.
-        begin = 0
-        end = length
-        found = value == NOTHING
-        if value != NOTHING:
-            found = t.put[value] > 0
-            if hints.kind == STACK:
-                if found:
-                    end = 0
-                else:
-                    begin = length
-                    while begin > 0 and words[begin - 1] != value:
-                        begin -= 1
-                    found = begin > 0
-            elif hints.kind == QUEUE:
-                end = 0
-                while end < length and words[end] != value:
-                    end += 1
-                found = found or end < length
-            else:
-                end = 0
-                while end < length and words[end] < value:
-                    end += 1
-                found = found or (end < length and words[end] == value)
-        if found:
-            found = can_leave(t, words + begin, end - begin, any_value)
-        count_calls(t, &d.lanes, hints.effects, d.at, until, -1)
-        if not found:
-            return False
-    return True
 
 
 cdef class Objects(Parts):
@@ -363,7 +287,8 @@ cdef class Objects(Parts):
                 return WRONG
         elif kind == SET or kind == MULTISET:
             part_value = first
-            pure = e.action == CONTAINS or e.action == COUNT or is_false
+            pure = (e.action == CONTAINS or e.action == COUNT
+                    or (is_false and (kind == SET or e.action == REMOVE)))
             e.sum = truth if self.has_values else answer
             if e.action == REMOVE and truth != YES and truth != NO:
                 e.result = UNSURE
@@ -456,7 +381,7 @@ cdef class Objects(Parts):
                 after = max(0, state - 1)
             else:
                 legal = e.result == (state > 0)
-                after = state - e.result
+                after = max(0, state - e.result)
         elif kind == COUNTER:
             legal = self.sum_step(e, state, &after)
         elif kind == LOCK:
@@ -509,7 +434,9 @@ cdef class Objects(Parts):
         if e.action in (READ, ADD_AND_GET, GET_AND_ADD) and not e.pending and e.sum != sum:
             return False
         sum += e.amount
-        after[0] = <int32_t>pool_add(&self.hints.sums, &sum, mixed(<uint64_t>sum * 0x9E3779B97F4A7C15ULL), &entered)
+        after[0] = <int32_t>pool_add(
+            &self.hints.sums, &sum, mixed(<uint64_t>sum * 0x9E3779B97F4A7C15ULL), &entered
+        )
         return True
 
 

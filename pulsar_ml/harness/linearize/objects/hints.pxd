@@ -1,0 +1,89 @@
+# Looking ahead from a state of an object; see takes.pxd.
+
+from libc.stdint cimport int32_t, int64_t
+from pulsar_ml.harness.linearize.objects.sequences cimport Sequence, Sequences
+from pulsar_ml.harness.linearize.objects.takes cimport (
+    MOST_AHEAD, NOTHING, Effect, Takes, can_leave, can_reach, count_calls, first_taking,
+)
+from pulsar_ml.harness.linearize.search.depth cimport Depth, first_return
+from pulsar_ml.harness.linearize.search.pool cimport Pool, pool_at
+
+
+cdef enum Kind:
+    QUEUE, STACK, PRIORITIES, SET, MULTISET, MAP, COUNTER, LOCK, REGISTER
+
+
+# The part of an Objects that the search calls without the object.
+cdef struct Hints:
+    Kind kind
+    Takes takes
+    Sequences sequences
+    Pool sums             # the sums of a counter, by state
+    Effect* effects       # by symbol
+    Depth* depth
+
+
+# Tells whether the missing calls can still get their results from the state.
+cdef inline bint hopeful(void* context, int32_t state) noexcept nogil:
+    cdef Hints* hints = <Hints*>context
+    cdef Depth* d = hints.depth
+    cdef Takes* t = &hints.takes
+    cdef const Sequence* held
+    cdef const int32_t* words
+    cdef int64_t sum = 0
+    cdef int64_t length = 0
+    cdef int64_t begin, end
+    cdef int32_t i, value, any_value
+    cdef int32_t seen = 0
+    cdef int64_t until
+    cdef bint found
+    if hints.kind == COUNTER:
+        sum = (<const int64_t*>pool_at(&hints.sums, state))[0]
+        words = NULL
+    else:
+        held = &hints.sequences.all[state]
+        words = hints.sequences.words + held.offset
+        length = held.length
+    for i in range(first_taking(t, first_return(d)), t.n):
+        if t.takings[i].place < d.at[t.takings[i].lane]:
+            continue
+        seen += 1
+        if seen > MOST_AHEAD:
+            return True
+        if hints.kind == COUNTER:
+            if not can_reach(&d.lanes, hints.effects, d.at, t.takings[i].place, sum):
+                return False
+            continue
+        value = hints.effects[d.lanes.ops[t.takings[i].place].symbol].takes
+        until = t.takings[i].returned
+        any_value = count_calls(t, &d.lanes, hints.effects, d.at, until, 1)
+        # The words from begin to end must leave.
+        begin = 0
+        end = length
+        found = value == NOTHING
+        if value != NOTHING:
+            found = t.put[value] > 0
+            if hints.kind == STACK:
+                if found:
+                    end = 0
+                else:
+                    begin = length
+                    while begin > 0 and words[begin - 1] != value:
+                        begin -= 1
+                    found = begin > 0
+            elif hints.kind == QUEUE:
+                end = 0
+                while end < length and words[end] != value:
+                    end += 1
+                found = found or end < length
+            else:
+                end = 0
+                while end < length and words[end] < value:
+                    end += 1
+                found = found or (end < length and words[end] == value)
+        if found:
+            found = can_leave(t, words + begin, end - begin, any_value)
+        count_calls(t, &d.lanes, hints.effects, d.at, until, -1)
+        if not found:
+            return False
+    return True
