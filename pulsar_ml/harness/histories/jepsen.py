@@ -79,7 +79,7 @@ def from_events(
     for time, event in enumerate(events):
         if not isinstance(event, Mapping) or not {"process", "type", "f"} <= set(event):
             raise BadRecordError(
-                f"{name}: event {time} should be a map with process, type and f: {event!r}"
+                f"{name}: event {time} should be a map with process, type and f: {event!r:.200}"
             )
         process, kind = event["process"], event["type"]
         if not isinstance(process, int):
@@ -87,14 +87,15 @@ def from_events(
         if kind == "invoke":
             if process in under_way:
                 raise BadRecordError(
-                    f"{name}: event {time} invokes while process {process} is inside an operation"
+                    f"{name}: event {time} invokes while process {process!r:.200} is inside an "
+                    "operation"
                 )
             under_way[process] = (len(operations), {**event, "at": time})
             operations.append(None)
         elif kind in ("ok", "fail", "info"):
             if process not in under_way:
                 raise BadRecordError(
-                    f"{name}: event {time} completes what process {process} did not invoke"
+                    f"{name}: event {time} completes what process {process!r:.200} did not invoke"
                 )
             place, begun = under_way.pop(process)
             if kind == "ok":
@@ -108,7 +109,8 @@ def from_events(
                 operations[place] = left_open(begun, process, keyed, crashed=True)
         else:
             raise BadRecordError(
-                f"{name}: event {time} has type {kind!r}; it should be invoke, ok, fail or info"
+                f"{name}: event {time} has type {kind!r:.200}; "
+                "it should be invoke, ok, fail or info"
             )
     for process, (place, begun) in under_way.items():
         operations[place] = left_open(begun, process, keyed, crashed=False)
@@ -127,7 +129,9 @@ def split_value(event: Mapping[str, Any], keyed: bool) -> tuple[tuple[Any, ...],
         return (event["key"],), value
     if keyed:
         if not isinstance(value, list) or len(value) != 2:
-            raise UsageError(f"the value {value!r} of {event['f']} is no pair of a key and a value")
+            raise UsageError(
+                f"the value {value!r:.200} of {event['f']!s:.200} is no pair of a key and a value"
+            )
         return (value[0],), value[1]
     return (), value
 
