@@ -17,9 +17,16 @@ from pulsar_ml.harness.building.build import engine_identity
 from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.failures import stacks_text
+from pulsar_ml.harness.pythreads.native_modules import checked_modules, identity_of
 from pulsar_ml.harness.pythreads.session import SEMANTICS, require_support, session
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.explore import Exploration, explore, in_child, lost_exploration
+from pulsar_ml.harness.search.explore import (
+    Exploration,
+    explore,
+    in_child,
+    lost_exploration,
+    one_step_text,
+)
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
 from pulsar_ml.harness.search.sandbox import call
@@ -45,31 +52,47 @@ def build_of(function: Test) -> str:
     """Return a name for the code: of the test's file, this interpreter and the engine."""
     key = hashlib.sha256(engine_identity())
     key.update(sys.version.encode())
+    key.update(identity_of(checked_modules()))
     file = inspect.getsourcefile(inspect.unwrap(function))
     if file is not None and Path(file).is_file():
         key.update(Path(file).read_bytes())
     return key.hexdigest()[:12]
 
 
-def program_of(subject: Subject) -> Program:
+def program_of(subject: Subject, semantics: str = "gil") -> Program:
     """Return the one program of a test: the engine's first thread calls the function."""
-    return Program.generate(subject, 0, threads=1, operations=1, noise=False)
+    free = int(semantics == "free")
+    return Program.generate(
+        subject, 0, threads=1, operations=1, noise=False, settings={"free": (free, free)}
+    )
+
+
+def semantics_of(failure: Failure) -> str:
+    return "free" if Program.from_json(failure.program).settings["free"] else "gil"
 
 
 def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the engine's options for Python: one order of accesses, no heap of native code."""
+    """Return the engine's options for Python.
+
+    A checked module in the process brings its memory model and its races.
+    """
     if semantics not in SEMANTICS:
         raise UsageError(
             f"semantics {semantics!r} is not known; use one of: {', '.join(SEMANTICS)}"
         )
-    fixed = {"mode": "sc", "races": semantics == "free", "leaks": False, "reuse": "quarantine"}
+    checked = bool(checked_modules())
+    fixed = {
+        "races": checked or semantics == "free",
+        "leaks": False,
+        "reuse": "quarantine",
+    }
     for name in fixed:
         if name in options:
             raise UsageError(
                 f"a test in Python has no option {name!r}; leave it out, and choose with "
                 "semantics whether races are reported"
             )
-    return {"executions": EXECUTIONS, **options, **fixed}
+    return {"executions": EXECUTIONS, "mode": "c11" if checked else "sc", **options, **fixed}
 
 
 def explore_python(
@@ -97,11 +120,12 @@ def explore_python(
     chosen = engine_options(semantics, options)
     packages = tuple(also)
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
-    program = program_of(subject)
+    program = program_of(subject, semantics)
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
-        with session(semantics=semantics, also=packages):
-            return explore(subject, program, on_batch=on_batch, **chosen)
+        with session(semantics=semantics, also=packages) as texts:
+            done = explore(subject, program, on_batch=on_batch, **chosen)
+            return replace(done, one_step=texts.native.described())
 
     try:
         done = in_child(explored, on_batch, limits) if isolated else explored(on_batch)
@@ -129,6 +153,8 @@ def explore_python(
 def describe_failure(failure: Failure, subject: Subject, texts: Any) -> str:
     """Replay a failure in a session: its summary, table and stacks."""
     text = failure.describe(subject)
+    if modules := texts.native.described():
+        text = f"{text}\n  {one_step_text(modules)}"
     if failure.kind in WAITS:
         return f"{text}\n\n{stacks_text()}"
     return f"{text}\n\n{texts.text}" if texts.text else text
@@ -144,7 +170,7 @@ def replay_python(
 ) -> tuple[bool, str]:
     """Repeat a failure; return whether it came again, and its text."""
     subject = python_subject(function, failure.subject)
-    semantics = "free" if failure.races else "gil"
+    semantics = semantics_of(failure)
 
     def again() -> tuple[bool, str]:
         with session(semantics=semantics, also=also) as texts:

@@ -10,6 +10,7 @@ from pathlib import Path
 from types import CodeType
 
 from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.native_modules import NativeModules
 from pulsar_ml.harness.pythreads.points import PACKAGE
 from pulsar_ml.harness.search import symbols
 
@@ -23,6 +24,7 @@ class ExceptionTexts:
 
     def __init__(self) -> None:
         self.text = ""
+        self.native = NativeModules()
 
     def take(self, error: BaseException) -> tuple[int, str, str, list[int]]:
         """Return kind, rule, message and places, from the outside in, of an exception."""

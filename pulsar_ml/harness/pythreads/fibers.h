@@ -9,7 +9,10 @@
 /* Kinds of pml_python_fail(). */
 enum { PYTHON_EXCEPTION, PYTHON_ASSERTION, PYTHON_UNCONTROLLED };
 
-void pml_python_attach(void (*after)(int ended));
+void pml_python_attach(void (*after)(int ended), void (*enter)(int number), void *(*state)(int number),
+                       int orders);
+void pml_python_begin(char *top);
+void pml_python_end(void);
 int pml_python_number(void);
 int pml_python_recording(void);
 uint64_t pml_python_random(void);

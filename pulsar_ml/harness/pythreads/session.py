@@ -142,6 +142,7 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         local=threading.local,
         quiet=keep_quiet,
         watch=events.watch,
+        on_native=texts.native.note,
         selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
         checked=semantics == "free",
     )

@@ -103,6 +103,7 @@ class Exploration:
             room for all.
         passed_over: why races were passed over: "suppress", or the name of a library's own race.
         assumption: the place of the assumption that did not hold last, or "".
+        one_step: the modules of native code that a test in Python called, each call one step.
     """
 
     subject: str
@@ -123,6 +124,7 @@ class Exploration:
     )
     assumption: str = ""
     passed_over: tuple[str, ...] = ("suppress",)
+    one_step: tuple[str, ...] = ()
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -173,6 +175,8 @@ class Exploration:
                 f"{discarded:,} of {self.executions:,} executions were discarded: an assumption "
                 f"did not hold{where}"
             )
+        if self.one_step:
+            said.append(one_step_text(self.one_step))
         return tuple(said)
 
     @property
@@ -282,6 +286,11 @@ def explore(
     except LostError as error:
         known = {**engine_options, "first": first, "part": part or ""}
         return lost_exploration(error, subject, program, known)
+
+
+def one_step_text(modules: tuple[str, ...]) -> str:
+    """Name the native modules whose calls were atomic."""
+    return f"each call of native code was one step: {', '.join(modules)} (no checked build)"
 
 
 def in_child(

@@ -91,9 +91,10 @@ static void check(void *unused, PmlViolation *violation) {}
 static void destroy(void *unused) {}
 
 static const PmlOperation RUN = {"test", 1, PML_ANY_THREAD, 0, 0, {{0, 0, 0}}};
-static const PmlArgument NO_SETTING = {0, 0, 0};
+/* 1: semantics `free`. The record of a failure has the setting. */
+static const PmlArgument SETTINGS[] = {{"free", 0, 1}};
 static char test_name[128] = "test";
-static const PmlSubject SUBJECT = {PML_SUBJECT_ABI, 1, 0, 1, test_name, test_name, &RUN, &NO_SETTING,
+static const PmlSubject SUBJECT = {PML_SUBJECT_ABI, 1, 1, 1, test_name, test_name, &RUN, SETTINGS,
                                    create, apply, check, destroy};
 
 /* test(function, name): the function that executions call from now on; the table's address. */

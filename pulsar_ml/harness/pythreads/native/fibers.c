@@ -25,9 +25,14 @@ static void use_state(PyThreadState *ts)
 static inline int goes_on(PyFiber *f)
 {
     me = f;
+    f->in_engine = 0;
     use_state(f->ts);
     return 0;
 }
+
+/* The engine's callbacks for native code of checked modules, by the number of a thread. */
+static void enter_thread(int number) { goes_on(&fibers[number]); }
+static void *state_of_thread(int number) { return fibers[number].ts; }
 
 /* The fiber goes on outside the engine, because the execution was ended. */
 static __attribute__((noinline)) int was_ended(void)
@@ -38,7 +43,8 @@ static __attribute__((noinline)) int was_ended(void)
 
 /* Makes a call of the engine, in which others may run. 0; or -1 with an exception when the
  * execution was ended meanwhile. The expression that is made has no reference to give back. */
-#define IN_ENGINE(f, call) (__builtin_setjmp((f)->outside) ? was_ended() : ((void)(call), goes_on(f)))
+#define IN_ENGINE(f, call)                                                                        \
+    (__builtin_setjmp((f)->outside) ? was_ended() : ((f)->in_engine = 1, (void)(call), goes_on(f)))
 
 static char *new_stack(void)
 {
@@ -70,7 +76,7 @@ static PyFiber *prepare_fiber(int number)
         use_state(before);
     }
     f->thread = f->function = f->arguments = f->keywords = NULL;
-    f->started = f->done = f->unwinding = f->daemon = f->active = 0;
+    f->started = f->done = f->unwinding = f->daemon = f->active = f->in_engine = 0;
     f->steps = 0;
     return f;
 }
@@ -133,6 +139,7 @@ static void *run_thread(void *argument)
 {
     PyFiber *f = argument;
     PyObject *result;
+    pml_python_begin(f->stack + STACK_BYTES);
     goes_on(f);
     f->started = 1;
     result = PyObject_Call(f->function, f->arguments, f->keywords);
@@ -144,6 +151,7 @@ static void *run_thread(void *argument)
     clear_fiber(f);
     end_fiber(f);                 /* finalizers of its values may have been abandoned, too */
     f->done = 1;
+    pml_python_end();
     return NULL;
 }
 
@@ -152,8 +160,21 @@ static __attribute__((noinline)) void go_outside(PyFiber *f)
     __builtin_longjmp(f->outside, 1);
 }
 
+/* Nothing can end the thread: its frames, its stack and its thread state stay as they are. */
+static void lose_fiber(PyFiber *f)
+{
+    f->done = 1;
+    f->ts = NULL;
+    f->stack = NULL;
+}
+
+/* A thread inside native code has no call of the engine from which it could be sent outside. */
 static __attribute__((noinline)) void unwind(PyFiber *f)
 {
+    if (!f->in_engine) {
+        lose_fiber(f);
+        return;
+    }
     if (!__builtin_setjmp(unwinder)) {
         goes_on(f);
         f->unwinding = 1;
@@ -222,9 +243,7 @@ static int unwinding_step(PyFiber *f)
     if (++f->steps % 1000)
         return 0;
     if (f->steps > MOST_UNWINDING_STEPS) {
-        f->done = 1;              /* its frames and its thread state are lost */
-        f->ts = NULL;
-        f->stack = NULL;
+        lose_fiber(f);
         __builtin_longjmp(unwinder, 1);
     }
     PyErr_SetNone(Abandoned);

@@ -75,9 +75,39 @@ static inline int contents(PyObject *container, int writes, uint64_t place)
     return step_at(container, NULL, 0, writes, NULL, 0, place);
 }
 
-/* A call of native code that takes or belongs to a container. */
-static int native_call(PyObject **top, int count, uint64_t place)
+/* Tells the session of native code that is called here: the report names it, for a call of it is
+ * one step unless its module is a checked one. */
+static __attribute__((noinline)) void note_native(Instruction *i, PyObject *callable, const void *native)
 {
+    PyFiber *f = me;
+    PyObject *result;
+    i->native = native;
+    i->noted = session.number;
+    me = NULL;
+    result = PyObject_CallOneArg(session.on_native, callable);
+    me = f;
+    if (result == NULL)
+        PyErr_WriteUnraisable(session.on_native);
+    Py_XDECREF(result);
+}
+
+static inline void native_at(const Instruction *i, PyObject *callable)
+{
+    const void *native = callable;
+    if (Py_IS_TYPE(callable, &PyFunction_Type))
+        return;
+    if (PyCFunction_Check(callable))
+        native = ((PyCFunctionObject *)callable)->m_ml;
+    if (unlikely(native != i->native || i->noted != session.number))
+        note_native((Instruction *)i, callable, native);
+    if (unlikely(pml_python_recording()))
+        note_waiting_stack();     /* the frames around those of checked code */
+}
+
+/* A call of native code that takes or belongs to a container. */
+static int native_call(PyObject **top, const Instruction *i, uint64_t place)
+{
+    int count = i->number;
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *callable = top[-count - 2], *self = top[-count - 1], *first = NULL;
     int is_method = self != NULL;
@@ -86,6 +116,7 @@ static int native_call(PyObject **top, int count, uint64_t place)
     PyObject *callable = top[-count - 1 - is_method], *self = is_method ? top[-count - 1] : NULL, *first = NULL;
 #endif
     const char *name;
+    native_at(i, callable);
     if (is_method) {
         first = count > 0 ? top[-count] : NULL;
         if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_container(self)) {
@@ -170,7 +201,7 @@ static int step_of(InterpreterFrame *frame, PyObject **top, const Instruction *i
     case ITERATES:
         return iterate(top[-1], place);
     case CALLS:
-        return native_call(top, i->number, place);
+        return native_call(top, i, place);
     case NO_STEP:
         break;
     }

@@ -28,6 +28,7 @@ typedef struct {
     PyObject *function, *arguments, *keywords;
     void *outside[5];             /* where it goes on when the execution was ended */
     uint8_t started, done, unwinding, daemon, active;   /* active: threading has it */
+    uint8_t in_engine;            /* it stands in a call of the engine that `outside` leaves */
     uint32_t steps;               /* since the execution was ended */
 } PyFiber;
 
@@ -45,6 +46,7 @@ static struct {
     PyObject *after;              /* of many executions */
     PyObject *quiet;              /* (1) before threads are abandoned, (0) behind that */
     PyObject *watch;              /* code object -> its instructions are announced */
+    PyObject *on_native;          /* a native callable that the code under test calls */
     PyObject *random;             /* the generator of the module's functions */
     PyObject *thread_class, *active_threads, *started_event, *new_event;
     int checked;                  /* semantics `free`: accesses are checked for races */
