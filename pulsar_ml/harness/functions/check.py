@@ -14,7 +14,7 @@ from pulsar_ml.harness.functions.flags import database_flags, find_database
 from pulsar_ml.harness.functions.library import library_subjects
 from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
 from pulsar_ml.harness.search.child import Limits
-from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.explore import Exploration, explore, one_step_text
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import (
     SHRINK_EXECUTIONS,
@@ -76,7 +76,10 @@ class Checked:
             for name in ("cut", "discarded")
             if done.statistics[name]
         ]
-        return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
+        limits += filter(None, [bounds_met(done.bounds)])
+        if done.one_step:
+            limits.append(one_step_text(done.one_step))
+        return "; ".join([f"clean: {count}", *limits])
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +258,8 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
     A Python function takes no argument, starts threads of ``threading`` or
     ``concurrent.futures``, and asserts. Its options are ``semantics`` ("gil", or "free" to report
     races), ``also`` (installed packages that are under test) and those of :func:`explore` but for
-    ``mode``, ``races``, ``leaks`` and ``reuse``.
+    ``races``, ``leaks`` and ``reuse``. ``mode`` is the memory model of checked modules that the
+    test calls: "c11" unless given.
 
     A function of a checked Cython module (:func:`load_checked`) that takes nothing is a test, too.
     A :class:`Subject` is explored by :func:`interleave`, whose options it takes and whose result is

@@ -4,6 +4,7 @@
 #ifndef PULSAR_ML_PYTHREADS_FIBERS_H
 #define PULSAR_ML_PYTHREADS_FIBERS_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Kinds of pml_python_fail(). */
@@ -11,6 +12,8 @@ enum { PYTHON_EXCEPTION, PYTHON_ASSERTION, PYTHON_UNCONTROLLED };
 
 void pml_python_attach(void (*after)(int ended), void (*enter)(int number), void *(*state)(int number),
                        int orders);
+uintptr_t pml_python_lock(void);
+void pml_python_allocated(uintptr_t address, size_t bytes);
 void pml_python_begin(char *top);
 void pml_python_end(void);
 int pml_python_number(void);

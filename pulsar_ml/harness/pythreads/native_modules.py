@@ -6,11 +6,11 @@ import hashlib
 import sys
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
-from types import ModuleType
+from types import FunctionType, ModuleType
 
 from pulsar_ml.harness.functions.called import is_checked
 
-OWN = "pulsar_ml."
+OWN_AND_STANDARD = frozenset({*sys.stdlib_module_names, "builtins", "__main__", "pulsar_ml"})
 
 
 class NativeModules:
@@ -23,14 +23,23 @@ class NativeModules:
         self.names: set[str] = set()
 
     def note(self, function: object) -> None:
-        """Add the module of a callable; one of Python code has none."""
+        """Add the module of a callable; one of Python code and the standard library have none."""
         name = module_name(function)
         file = extension_file(sys.modules.get(name))
-        if file is not None and not name.startswith(OWN) and not is_checked(file):
-            self.names.add(name)
+        if file is None and (isinstance(function, type) or is_python(function)):
+            return
+        if name.partition(".")[0] in OWN_AND_STANDARD or (file is not None and is_checked(file)):
+            return
+        self.names.add(name)
 
     def described(self) -> tuple[str, ...]:
         return tuple(sorted(self.names))
+
+
+def is_python(function: object) -> bool:
+    """True for a callable whose code is Python's."""
+    code = getattr(function, "__func__", None) or type(function).__call__  # type: ignore[operator]
+    return isinstance(code, FunctionType) or isinstance(function, FunctionType)
 
 
 def module_name(function: object) -> str:
@@ -38,8 +47,8 @@ def module_name(function: object) -> str:
     for owner in (function, getattr(function, "__objclass__", None)):
         if isinstance(name := getattr(owner, "__module__", None), str):
             return name
-    bound = getattr(function, "__self__", None)
-    return str(getattr(type(bound), "__module__", ""))
+    bound = getattr(function, "__self__", function)
+    return str(getattr(type(bound), "__module__", "builtins"))
 
 
 def extension_file(module: ModuleType | None) -> Path | None:
@@ -55,7 +64,7 @@ def checked_modules() -> list[Path]:
     files = [
         extension_file(module)
         for name, module in list(sys.modules.items())
-        if not name.startswith(OWN) and isinstance(module, ModuleType)
+        if name.partition(".")[0] != "pulsar_ml" and isinstance(module, ModuleType)
     ]
     return sorted({file for file in files if file is not None and is_checked(file)})
 

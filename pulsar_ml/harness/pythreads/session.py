@@ -23,6 +23,7 @@ from pulsar_ml.harness.engine import Explorer  # noqa: F401  (its symbols are wh
 from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.events import Events
 from pulsar_ml.harness.pythreads.failures import ExceptionTexts, register
+from pulsar_ml.harness.pythreads.native_modules import checked_modules
 from pulsar_ml.harness.pythreads.points import CodeUnderTest, Described
 
 SELECTIONS: dict[tuple[str, ...], int] = {}  # a number for each choice of code under test
@@ -145,6 +146,7 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         on_native=texts.native.note,
         selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
         checked=semantics == "free",
+        native=bool(checked_modules()),
     )
     with (
         events.open(),

@@ -16,6 +16,7 @@ static void lock_reset(void)
 {
     python.holder = python.last = NOBODY;
     python.outside = python.waiting = 0;
+    python.sections = 0;
     clock_zero(python.clock);
 }
 
@@ -83,6 +84,7 @@ static void leave_interpreter(Thread *t, uint64_t pc)
     }
     t->controlled &= (uint8_t)~HOLDS_LOCK;
     python.outside |= t->bit;
+    python.sections = 1;
     if (E.recording)
         trace_event(t, OP_UNLOCK, (uintptr_t)&python, 0, 0, pc);
 }

@@ -19,6 +19,37 @@ EXPORT void pml_python_attach(void (*after)(int ended), void (*enter)(int number
     python.orders = (uint8_t)orders;
 }
 
+/* The address that stands for the interpreter's lock in a trace. */
+EXPORT uintptr_t pml_python_lock(void) { return (uintptr_t)&python; }
+
+static void forget_accesses(Variable *v)
+{
+    v->write.clock = v->read.clock = 0;
+    v->readers = NONE;
+    v->n = v->is_atomic = 0;
+    v->special &= (uint8_t)~HAS_PLAIN;
+}
+
+/* The interpreter gives out this memory. Accesses to an object that was there before are nothing
+ * to the new one: the interpreter's allocator orders them, whatever thread it hands memory to. */
+EXPORT void pml_python_allocated(uintptr_t address, size_t bytes)
+{
+    if (likely(!python.sections))
+        return;
+    if (bytes / 8 > E.n_variables) {
+        for (uint32_t i = 0; i < E.n_variables; i++)
+            if (E.variables[i].address - address < bytes)
+                forget_accesses(&E.variables[i]);
+        return;
+    }
+    for (uintptr_t at = address & ~(uintptr_t)7; at < address + bytes; at += 8) {
+        const Slot *slot = find_slot(at >> 3);
+        if (slot_used(slot))
+            for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+                forget_accesses(&E.variables[i]);
+    }
+}
+
 /* A thread begins, with this stack: it waits for the interpreter's lock. */
 EXPORT void pml_python_begin(char *top)
 {

@@ -74,7 +74,7 @@ static void apply(void *unused, int32_t thread, const PmlCall *call, PmlResult *
 {
     threads_made = 0;
     if (unlikely(pml_python_recording())) {
-        PyDict_Clear(location_names);
+        name_interpreter_lock();
         PyList_SetSlice(noted_values, 0, PyList_GET_SIZE(noted_values), NULL);
     }
     n_fibers = 0;

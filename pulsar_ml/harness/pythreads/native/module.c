@@ -12,6 +12,7 @@
 #include "pulsar_ml/harness/pythreads/native/events.c"
 #include "pulsar_ml/harness/pythreads/native/executions.c"
 #include "pulsar_ml/harness/pythreads/native/unmodelled.c"
+#include "pulsar_ml/harness/pythreads/native/memory.c"
 #include "pulsar_ml/harness/pythreads/native/replace.c"
 #endif
 

@@ -124,15 +124,15 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     static char *names[] = {"describe_code", "on_exception", "before", "finish", "after", "thread_class",
                             "active_threads", "started_event", "new_event", "abandoned", "deque", "run_method",
                             "random", "local", "quiet", "watch", "on_native", "selection",
-                            "checked", NULL};
+                            "checked", "native", NULL};
     PyObject *describe, *on_exception, *before, *finish, *after, *thread_class, *threads, *started, *new,
         *abandoned, *deque, *run, *random, *local, *quiet, *watch, *on_native;
     unsigned int selection;
-    int checked;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOOIp", names, &describe, &on_exception,
+    int checked, native;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOOIpp", names, &describe, &on_exception,
                                      &before, &finish, &after, &thread_class, &threads, &started, &new,
                                      &abandoned, &deque, &run, &random, &local, &quiet, &watch,
-                                     &on_native, &selection, &checked))
+                                     &on_native, &selection, &checked, &native))
         return NULL;
     if (session.attached) {
         PyErr_SetString(PyExc_RuntimeError, "executions of Python threads are under way already");
@@ -170,6 +170,8 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     if (replace_all() < 0)
         return NULL;
     session.attached = 1;
+    if (native)
+        follow_memory();
     pml_python_attach(after_execution, enter_thread, state_of_thread, !checked);
     return methods_of_thread();
 }
@@ -180,6 +182,7 @@ static PyObject *detach(PyObject *module, PyObject *unused)
         Py_RETURN_NONE;
     pml_python_attach(NULL, NULL, NULL, 0);
     put_back_all();
+    leave_memory();
     for (int i = 0; i < MOST_FIBERS; i++) {
         PyThreadState *ts = fibers[i].ts;
         if (ts == NULL)
