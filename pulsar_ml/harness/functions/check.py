@@ -226,6 +226,19 @@ def check_native(function: Callable[[], object], **options: Any) -> Checked:
     return check_function(module_of(function) or Path(), test, subject, **options)
 
 
+def check_methods(factory: Callable[[], object], **options: Any) -> Interleavings:
+    """Explore programs of an object's methods, and raise the failure; see :func:`check`."""
+    from pulsar_ml.harness.pythreads.objects import check_object
+
+    __tracebackhide__ = True
+    found, text = check_object(factory, **options)
+    if found.failure is not None:
+        raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}")
+    if not found.exercised:
+        raise AssertionError(f"{found.describe()}; nothing was exercised by two threads")
+    return found
+
+
 def check_subject(subject: Subject, **options: Any) -> Interleavings:
     """Explore random programs of a subject by :func:`interleave`, and raise the failure."""
     __tracebackhide__ = True
@@ -261,6 +274,11 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
     ``races``, ``leaks`` and ``reuse``. ``mode`` is the memory model of checked modules that the
     test calls: "c11" unless given.
 
+    With ``model`` the target is a class of Python, or a function that returns an object. Generated
+    programs call its methods from several threads, and the model judges the answers:
+    ``check(Stack, model="stack", methods=["push", "pop"])``; see
+    :func:`pulsar_ml.harness.pythreads.objects.check_object`.
+
     A function of a checked Cython module (:func:`load_checked`) that takes nothing is a test, too.
     A :class:`Subject` is explored by :func:`interleave`, whose options it takes and whose result is
     returned.
@@ -271,6 +289,8 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
     __tracebackhide__ = True
     if isinstance(target, Subject):
         return check_subject(target, **options)
+    if "model" in options and callable(target):
+        return check_methods(target, **options)
     if callable(target):
         return (passed(check_callable(target, **options)),)
     build: dict[str, Any] = {

@@ -48,12 +48,15 @@ def python_subject(function: Test, name: str) -> Subject:
     return subject_at(_fibers.set_test(function, name), build_of(function), None, needs_gil=True)
 
 
-def build_of(function: Test) -> str:
+def build_of(function: Callable[..., object]) -> str:
     """Return a name for the code: of the test's file, this interpreter and the engine."""
     key = hashlib.sha256(engine_identity())
     key.update(sys.version.encode())
     key.update(identity_of(checked_modules()))
-    file = inspect.getsourcefile(inspect.unwrap(function))
+    try:
+        file = inspect.getsourcefile(inspect.unwrap(function))
+    except TypeError:  # a class of the interpreter
+        file = None
     if file is not None and Path(file).is_file():
         key.update(Path(file).read_bytes())
     return key.hexdigest()[:12]
@@ -150,9 +153,9 @@ def explore_python(
     return replace(done, failure=small), text
 
 
-def describe_failure(failure: Failure, subject: Subject, texts: Any) -> str:
+def describe_failure(failure: Failure, subject: Subject, texts: Any, judge: Any = None) -> str:
     """Replay a failure in a session: its summary, table and stacks."""
-    text = failure.describe(subject)
+    text = failure.describe(subject, judge=judge)
     if modules := texts.native.described():
         text = f"{text}\n  {one_step_text(modules)}"
     if failure.kind in WAITS:

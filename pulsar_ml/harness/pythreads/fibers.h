@@ -13,6 +13,8 @@ enum { PYTHON_EXCEPTION, PYTHON_ASSERTION, PYTHON_UNCONTROLLED };
 void pml_python_attach(void (*after)(int ended), void (*enter)(int number), void *(*state)(int number),
                        int orders);
 uintptr_t pml_python_lock(void);
+void pml_python_start(void);
+void pml_python_quiet(int on);
 void pml_python_allocated(uintptr_t address, size_t bytes);
 void pml_python_begin(char *top);
 void pml_python_end(void);

@@ -50,6 +50,18 @@ EXPORT void pml_python_allocated(uintptr_t address, size_t bytes)
     }
 }
 
+/* An execution begins. */
+EXPORT void pml_python_start(void) { lock_reset(); }
+
+/* What the running thread does is no step from now on, or it is again. */
+EXPORT void pml_python_quiet(int on)
+{
+    if (on)
+        current->controlled = 0;
+    else
+        current->controlled = E.control | HOLDS_LOCK;
+}
+
 /* A thread begins, with this stack: it waits for the interpreter's lock. */
 EXPORT void pml_python_begin(char *top)
 {
@@ -255,23 +267,24 @@ EXPORT void pml_python_forget(uintptr_t address)
             objects[i].address = 0;
 }
 
-/* Runs body() of the program's first thread on a stack of its own. */
-SHARED struct { Fiber outer; void (*body)(void); char *top; } other_stack;
+/* Runs body() of a thread of the program on a stack of its own. */
+SHARED struct { Fiber outer; void (*body)(void); char *top; } other_stacks[ENGINE_MOST_THREADS];
 
 static void on_other_stack(void)
 {
     Fiber unused;
-    lock_reset();
-    pml_python_begin(other_stack.top);
-    other_stack.body();
-    fiber_switch(&unused, &other_stack.outer);
+    int number = current->number;
+    pml_python_begin(other_stacks[number].top);
+    other_stacks[number].body();
+    fiber_switch(&unused, &other_stacks[number].outer);
     __builtin_unreachable();
 }
 
 EXPORT void pml_python_on_stack(char *top, void (*body)(void))
 {
     Fiber inner = fiber_prepare(top, on_other_stack);
-    other_stack.body = body;
-    other_stack.top = top;
-    fiber_switch(&other_stack.outer, &inner);
+    int number = current->number;
+    other_stacks[number].body = body;
+    other_stacks[number].top = top;
+    fiber_switch(&other_stacks[number].outer, &inner);
 }

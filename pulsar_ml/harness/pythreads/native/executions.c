@@ -68,22 +68,27 @@ static void run_test(void)
             pml_python_complete();
 }
 
-static void *create(const int64_t *settings, int32_t threads) { return &instance; }
-
-static void apply(void *unused, int32_t thread, const PmlCall *call, PmlResult *result, PmlViolation *violation)
+/* The engine's main thread begins an execution of so many threads. */
+static void *create(const int64_t *settings, int32_t threads)
 {
+    pml_python_start();
     threads_made = 0;
     if (unlikely(pml_python_recording())) {
         name_interpreter_lock();
         PyList_SetSlice(noted_values, 0, PyList_GET_SIZE(noted_values), NULL);
     }
-    n_fibers = 0;
     random_seeded = 0;
-    if (prepare_fiber(0) == NULL) {
-        PyErr_Clear();
-        pml_python_fail(PYTHON_UNCONTROLLED, "", "no memory for the test's thread");
+    for (n_fibers = 0; n_fibers < threads; n_fibers++) {
+        if (prepare_fiber(n_fibers) == NULL) {
+            PyErr_Clear();
+            return NULL;
+        }
     }
-    n_fibers = 1;
+    return &instance;
+}
+
+static void apply(void *unused, int32_t thread, const PmlCall *call, PmlResult *result, PmlViolation *violation)
+{
     pml_python_on_stack(fibers[0].stack + STACK_BYTES, run_test);
 }
 

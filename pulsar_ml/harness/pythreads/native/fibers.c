@@ -177,12 +177,13 @@ static __attribute__((noinline)) void unwind(PyFiber *f)
     }
     if (!__builtin_setjmp(unwinder)) {
         goes_on(f);
-        f->unwinding = 1;
+        f->unwinding = ABANDONED;
         go_outside(f);
     }
 }
 
 static void kept_clear(void);
+static void forget_object(void);
 static void note_stacks(void);
 
 /* The program's log is silent while its abandoned threads end. */
@@ -225,6 +226,7 @@ static void after_execution(int ended)
         clear_fiber(&fibers[i]);
     }
     n_fibers = 0;
+    forget_object();
     kept_clear();
     if (alive)
         call_quietly(0);
@@ -240,6 +242,8 @@ static void after_execution(int ended)
  * Abandoned once more, because the thread does not come to its end. */
 static int unwinding_step(PyFiber *f)
 {
+    if (f->unwinding == CREATING)
+        return 0;
     if (++f->steps % 1000)
         return 0;
     if (f->steps > MOST_UNWINDING_STEPS) {
