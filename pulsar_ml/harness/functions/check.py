@@ -14,7 +14,7 @@ from pulsar_ml.harness.functions.flags import database_flags, find_database
 from pulsar_ml.harness.functions.library import library_subjects
 from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
 from pulsar_ml.harness.search.child import Limits
-from pulsar_ml.harness.search.explore import Exploration, explore, one_step_text
+from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import (
     SHRINK_EXECUTIONS,
@@ -76,10 +76,7 @@ class Checked:
             for name in ("cut", "discarded")
             if done.statistics[name]
         ]
-        limits += filter(None, [bounds_met(done.bounds)])
-        if done.one_step:
-            limits.append(one_step_text(done.one_step))
-        return "; ".join([f"clean: {count}", *limits])
+        return "; ".join([f"clean: {count}", *limits, *filter(None, [bounds_met(done.bounds)])])
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,13 +170,19 @@ def check_function(
 
 
 def replayed_text(
-    failure: Failure, subject: Subject | PythonTest, limits: Limits | None
+    failure: Failure,
+    subject: Subject | PythonTest,
+    limits: Limits | None,
+    also: Sequence[str] = (),
 ) -> tuple[bool, str]:
-    """Repeat ``failure`` in a child process; return whether it came again, and the text to show."""
+    """Repeat ``failure`` in a child process; return whether it came again, and the text to show.
+
+    ``also`` is the option of a test in Python.
+    """
     if isinstance(subject, PythonTest):
         from pulsar_ml.harness.pythreads.check import replay_python
 
-        return replay_python(subject.function, failure, limits=limits)
+        return replay_python(subject.function, failure, also=also, limits=limits)
     if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
         return again.failure is not None, failure.summary(again)
