@@ -217,6 +217,12 @@ cdef class Explorer:
 
         Returns how many were made; 0 when the search is exhausted.
         """
+        if self.subject.around is None:
+            return self.made(first, count)
+        with self.subject.around():
+            return self.made(first, count)
+
+    cdef uint64_t made(self, uint64_t first, uint64_t count) except? 0:
         cdef uint64_t done = 0
         while True:
             with _lock:
@@ -237,6 +243,9 @@ cdef class Explorer:
             self.stats.executions -= 1
 
     cdef int repeat(self, uint64_t number, bint reverse=False) except -1:
+        if self.subject.around is not None:
+            with self.subject.around():
+                return engine_reverse(number) if reverse else engine_again(number)
         if self.subject.needs_gil:
             return engine_reverse(number) if reverse else engine_again(number)
         with nogil:

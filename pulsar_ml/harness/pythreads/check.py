@@ -41,10 +41,7 @@ Test = Callable[[], object]
 
 
 def python_subject(function: Test, name: str) -> Subject:
-    """Return the subject whose only operation calls ``function``.
-
-    There is one such subject at a time: the last one.
-    """
+    """Return the subject whose only operation calls ``function``, the one that was named last."""
     return subject_at(_fibers.set_test(function, name), build_of(function), None, needs_gil=True)
 
 

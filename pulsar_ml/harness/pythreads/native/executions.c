@@ -50,6 +50,7 @@ static void run_test(void)
     PyObject *result = NULL;
     goes_on(f);
     f->started = 1;
+    f->done = 0;
     result = PyObject_CallNoArgs(session.before);
     if (result) {
         Py_DECREF(result);
@@ -98,18 +99,40 @@ static void destroy(void *unused) {}
 static const PmlOperation RUN = {"test", 1, PML_ANY_THREAD, 0, 0, {{0, 0, 0}}};
 /* 1: semantics `free`. The record of a failure has the setting. */
 static const PmlArgument SETTINGS[] = {{"free", 0, 1}};
-static char test_name[128] = "test";
-static const PmlSubject SUBJECT = {PML_SUBJECT_ABI, 1, 1, 1, test_name, test_name, &RUN, SETTINGS,
-                                   create, apply, check, destroy};
+
+/* The tables of the tests so far, by name: a subject may outlive the next test. */
+typedef struct Named {
+    struct Named *next;
+    PmlSubject subject;
+    char name[128];
+} Named;
+static Named *named_tests;
+
+static Named *named_test(const char *name)
+{
+    Named *found = named_tests;
+    while (found && strncmp(found->name, name, sizeof found->name - 1))
+        found = found->next;
+    if (found || (found = calloc(1, sizeof *found)) == NULL)
+        return found;
+    snprintf(found->name, sizeof found->name, "%s", name);
+    found->subject = (PmlSubject){PML_SUBJECT_ABI, 1, 1, 1, found->name, found->name, &RUN, SETTINGS,
+                                  create, apply, check, destroy};
+    found->next = named_tests;
+    return named_tests = found;
+}
 
 /* test(function, name): the function that executions call from now on; the table's address. */
 static PyObject *set_test(PyObject *module, PyObject *arguments)
 {
     PyObject *function;
     const char *name;
+    Named *found;
     if (!PyArg_ParseTuple(arguments, "Os", &function, &name))
         return NULL;
+    found = named_test(name);
+    if (found == NULL)
+        return PyErr_NoMemory();
     Py_XSETREF(test_function, Py_NewRef(function));
-    snprintf(test_name, sizeof test_name, "%s", name);
-    return PyLong_FromVoidPtr((void *)&SUBJECT);
+    return PyLong_FromVoidPtr(&found->subject);
 }
