@@ -312,6 +312,11 @@ def python_source(path: Path) -> TestSource:
     Raises UsageError for a file that cannot be read or is no Python code.
     """
     text = bounded_text(path, "the file of tests", most=MOST_BYTES)
+    return TestSource(path.resolve(), "python", python_tests(path, text))
+
+
+def python_tests(path: Path, text: str) -> tuple[TestFunction, ...]:
+    """Return the test functions of the Python code ``text``, which is that of ``path``."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
@@ -323,10 +328,9 @@ def python_source(path: Path) -> TestSource:
     }
     starts = {line: each.name for line, each in found.items()}
     options = options_of(path, text, "python", starts, [])
-    tests = (
+    return tuple(
         TestFunction(each.name, each.lineno, options=options[line]) for line, each in found.items()
     )
-    return TestSource(path.resolve(), "python", tuple(tests))
 
 
 def is_file_of_tests(file: Path) -> bool:

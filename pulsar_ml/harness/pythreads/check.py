@@ -7,6 +7,7 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -50,12 +51,9 @@ def build_of(function: Callable[..., object]) -> str:
     key = hashlib.sha256(engine_identity())
     key.update(sys.version.encode())
     key.update(identity_of(checked_modules()))
-    try:
-        file = inspect.getsourcefile(inspect.unwrap(function))
-    except TypeError:  # a class of the interpreter
-        file = None
-    if file is not None and Path(file).is_file():
-        key.update(Path(file).read_bytes())
+    module = inspect.getmodule(inspect.unwrap(function))
+    with suppress(OSError, TypeError):  # a function of an interactive session has no file
+        key.update(inspect.getsource(module or function).encode())
     return key.hexdigest()[:12]
 
 

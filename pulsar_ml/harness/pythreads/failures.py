@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import linecache
 import re
+import sys
 import traceback
 from pathlib import Path
 from types import CodeType
@@ -17,6 +18,7 @@ from pulsar_ml.harness.search import symbols
 EXCEPTION, ASSERTION = 0, 1  # kinds of a failure, as in fibers.h
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # differs each time
 LONGEST = 200  # characters of a message
+SWEEPS: list[str] = []  # the modules of tests that this process sweeps
 
 
 class ExceptionTexts:
@@ -84,7 +86,15 @@ def describe(place: int) -> str:
         return ""
     function, file, line = found
     # A place is one word behind the function's name.
-    return f"{function.replace('.<locals>.', '.')} {'/'.join(Path(file).parts[-2:])}:{line}"
+    return f"{function.replace('.<locals>.', '.')} {short_name(file)}:{line}"
+
+
+def short_name(file: str) -> str:
+    """Return a file with its folder; in a sweep, as seen from the import path of any machine."""
+    if SWEEPS:
+        below = [file[len(root) + 1 :] for root in sys.path if root and file.startswith(f"{root}/")]
+        return min(below, key=len, default=Path(file).name)
+    return "/".join(Path(file).parts[-2:])
 
 
 def source_line(place: int) -> str:

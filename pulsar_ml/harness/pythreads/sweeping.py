@@ -14,9 +14,10 @@ from types import ModuleType
 from typing import Any, cast
 
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
-from pulsar_ml.harness.functions.source import TestFunction, read_source
+from pulsar_ml.harness.functions.source import TestFunction, python_tests
 from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.check import Test, engine_options, python_subject
+from pulsar_ml.harness.pythreads.failures import SWEEPS
 from pulsar_ml.harness.pythreads.native_modules import checked_modules
 from pulsar_ml.harness.pythreads.session import session
 from pulsar_ml.harness.subjects.subject import Subject
@@ -38,11 +39,14 @@ def with_tests(module: ModuleType) -> ModuleType:
         for name, value in vars(module).items()
         if name.startswith("test_") and inspect.isfunction(value)
     }
-    tests = {each.name: each for each in read_source(Path(file)).tests} if functions else {}
+    if not functions:
+        return module
+    tests = {each.name: each for each in python_tests(Path(file), inspect.getsource(module))}
     if chosen := {name: functions[name] for name in tests if name in functions}:
         suites = {name: suite_of(name, function, tests[name]) for name, function in chosen.items()}
         subjects = {name: subject_of(name, each, tests[name]) for name, each in chosen.items()}
         vars(module).update(SUITES=suites, SUBJECTS=subjects)
+        SWEEPS.append(module.__name__)
     return module
 
 
