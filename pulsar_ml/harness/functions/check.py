@@ -273,7 +273,8 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
 
     A Python function takes no argument, starts threads of ``threading`` or
     ``concurrent.futures``, and asserts. Its options are ``semantics`` ("gil", or "free" to report
-    races), ``also`` (installed packages that are under test) and those of :func:`explore` but for
+    races), ``also`` (installed packages that are under test), ``strict`` (a lock that stays locked
+    at the end, or that another thread releases, is a failure and no remark) and those of :func:`explore` but for
     ``races``, ``leaks`` and ``reuse``. ``mode`` is the memory model of checked modules that the
     test calls: "c11" unless given.
 

@@ -244,10 +244,10 @@ WORDS: Mapping[str, tuple[str, ...]] = {
     "semantics": ("gil", "free"),
 }
 NUMBERS = ("executions", "seed", "bound", "spins", "turns", "stores", "step_limit", "depth")
-SWITCHES = ("races", "lock_free")
+SWITCHES = ("races", "lock_free", "strict")
 LISTS = ("faults", "suppress", "also")
 BUILD = ("flags", "include", "std")
-OF_PYTHON = ("semantics", "also")
+OF_PYTHON = ("semantics", "also", "strict")
 ALL = (*WORDS, *NUMBERS, *SWITCHES, *LISTS, *BUILD)
 KNOWN = tuple(key for key in ALL if key not in OF_PYTHON)
 PYTHON_OPTIONS = tuple(key for key in ALL if key not in (*BUILD, "races"))

@@ -23,9 +23,11 @@ def attach(
     quiet: Callable[[int], object],
     watch: Callable[[CodeType], object],
     on_native: Callable[[object], object],
+    on_lock: Callable[[int, int, int, int, int], str],
     selection: int,
     checked: bool,
     native: bool,
+    strict: bool,
 ) -> dict[str, Any]: ...
 def detach() -> None: ...
 def on_instruction(code: CodeType, offset: int, /) -> object: ...

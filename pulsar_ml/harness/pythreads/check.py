@@ -36,6 +36,7 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 EXECUTIONS = 20_000  # of each test, at most
+LOCK_RULES = ("lock left locked", "lock of another thread")  # as in native/held.c
 WAITS = ("deadlock", "livelock", "not lock-free")
 
 Test = Callable[[], object]
@@ -99,6 +100,7 @@ def explore_python(
     name: str = "",
     semantics: str = "gil",
     also: Iterable[str] = (),
+    strict: bool = False,
     isolated: bool = True,
     limits: Limits | None = None,
     shrinks: bool = True,
@@ -110,7 +112,8 @@ def explore_python(
 
     ``semantics`` is "gil", where single accesses never race, or "free", where two accesses to one
     variable that nothing orders are a failure. ``also`` names installed packages that are under
-    test. The executions are made in a child process unless ``isolated`` is False. Other options
+    test. With ``strict`` a lock that stays locked, or that another thread releases, is a failure and
+    no remark. The executions are made in a child process unless ``isolated`` is False. Other options
     are those of :func:`pulsar_ml.harness.explore`. ``on_failure`` gets a failed exploration before
     its failure is shrunk, which may take long.
     """
@@ -121,9 +124,11 @@ def explore_python(
     program = program_of(subject, semantics)
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
-        with session(semantics=semantics, also=packages) as texts:
+        with session(semantics=semantics, also=packages, strict=strict) as texts:
             done = explore(subject, program, on_batch=on_batch, **chosen)
-            return replace(done, one_step=texts.native.described())
+            return replace(
+                done, one_step=texts.native.described(), locks=tuple(sorted(set(texts.locks)))
+            )
 
     try:
         done = in_child(explored, on_batch, limits) if isolated else explored(on_batch)
@@ -140,7 +145,7 @@ def explore_python(
     found = failure
 
     def described() -> tuple[Failure, str]:
-        with session(semantics=semantics, also=packages) as texts:
+        with session(semantics=semantics, also=packages, strict=strict) as texts:
             small = shrink(found, subject, budget=SHRINK_EXECUTIONS) if shrinks else found
             return small, describe_failure(small, subject, texts)
 
@@ -171,7 +176,8 @@ def replay_python(
     semantics = semantics_of(failure)
 
     def again() -> tuple[bool, str]:
-        with session(semantics=semantics, also=also) as texts:
+        strict = failure.rule in LOCK_RULES
+        with session(semantics=semantics, also=also, strict=strict) as texts:
             found = failure.replay(subject).failure is not None
             return found, describe_failure(failure, subject, texts)
 

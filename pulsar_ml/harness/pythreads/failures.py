@@ -15,6 +15,7 @@ from pulsar_ml.harness.pythreads.native_modules import NativeModules
 from pulsar_ml.harness.pythreads.points import PACKAGE
 from pulsar_ml.harness.search import symbols
 
+LEFT_LOCKED = 0  # what a remark about a lock says, as in native/held.c
 EXCEPTION, ASSERTION = 0, 1  # kinds of a failure, as in fibers.h
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # differs each time
 LONGEST = 200  # characters of a message
@@ -27,6 +28,20 @@ class ExceptionTexts:
     def __init__(self) -> None:
         self.text = ""
         self.native = NativeModules()
+        self.locks: list[str] = []  # remarks
+
+    def note_lock(self, what: int, holder: int, acquired: int, thread: int, released: int) -> str:
+        """Return, and keep, the remark about a lock, with the places of its calls."""
+        place = describe(acquired).rpartition(" ")[2]
+        if what == LEFT_LOCKED:
+            text = f"the lock that thread {holder} acquired at {place} is locked when the test ends"
+        else:
+            text = (
+                f"thread {thread} releases at {describe(released).rpartition(' ')[2]} the lock that "
+                f"thread {holder} acquired at {place}"
+            )
+        self.locks.append(text)
+        return text
 
     def take(self, error: BaseException) -> tuple[int, str, str, list[int]]:
         """Return kind, rule, message and places, from the outside in, of an exception."""

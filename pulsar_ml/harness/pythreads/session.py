@@ -103,11 +103,14 @@ def require_support() -> None:
 
 
 @contextmanager
-def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[ExceptionTexts]:
+def session(
+    *, semantics: str = "gil", also: Iterable[str] = (), strict: bool = False
+) -> Iterator[ExceptionTexts]:
     """Prepare this process for executions of Python functions.
 
     ``semantics`` is "gil", or "free" to report races as well. ``also`` names installed modules and
-    packages that are under test, too. Yields the texts of the last recorded failure.
+    packages that are under test, too. With ``strict`` a lock that stays locked at the end of its
+    test, or that another thread releases, is a failure and no remark. Yields the texts of the last recorded failure.
     """
     require_support()
     register()
@@ -144,9 +147,11 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         quiet=keep_quiet,
         watch=events.watch,
         on_native=texts.native.note,
+        on_lock=texts.note_lock,
         selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
         checked=semantics == "free",
         native=bool(checked_modules()),
+        strict=strict,
     )
     with (
         events.open(),

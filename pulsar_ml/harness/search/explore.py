@@ -104,6 +104,7 @@ class Exploration:
         passed_over: why races were passed over: "suppress", or the name of a library's own race.
         assumption: the place of the assumption that did not hold last, or "".
         one_step: the modules of native code that a test in Python called, each call one step.
+        locks: remarks about locks of a test in Python, such as one that stays locked.
     """
 
     subject: str
@@ -125,6 +126,7 @@ class Exploration:
     assumption: str = ""
     passed_over: tuple[str, ...] = ("suppress",)
     one_step: tuple[str, ...] = ()
+    locks: tuple[str, ...] = ()
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -177,6 +179,7 @@ class Exploration:
             )
         if self.one_step:
             said.append(one_step_text(self.one_step))
+        said += self.locks
         return tuple(said)
 
     @property

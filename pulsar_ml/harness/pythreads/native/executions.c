@@ -63,6 +63,8 @@ static void run_test(void)
     end_fiber(f);
     join_all();
     end_fiber(f);
+    if (unlikely(n_held))
+        remark_held();
     f->done = 1;
     for (int i = 1; i < n_fibers; i++)
         if (!fibers[i].done)
@@ -79,6 +81,7 @@ static void *create(const int64_t *settings, int32_t threads)
         PyList_SetSlice(noted_values, 0, PyList_GET_SIZE(noted_values), NULL);
     }
     random_seeded = 0;
+    n_held = 0;
     for (n_fibers = 0; n_fibers < threads; n_fibers++) {
         if (prepare_fiber(n_fibers) == NULL) {
             PyErr_Clear();

@@ -130,6 +130,8 @@ static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
     }
     if (got < 0)
         return NULL;
+    if (!f->unwinding)
+        note_held(lock, direct_place());
     if (acquired_at(f, lock_key(lock), 1) < 0)
         return NULL;
     Py_RETURN_TRUE;
@@ -154,6 +156,8 @@ static PyObject *lock_release(PyObject *lock, PyObject *unused)
         return original.lock_release(lock, unused);
     if (point_at(f, lock_key(lock)) < 0)
         return NULL;
+    if (!f->unwinding)
+        note_release(lock);
     result = original.lock_release(lock, unused);
     if (result && released_at(f, lock_key(lock)) < 0)
         Py_CLEAR(result);
@@ -164,8 +168,10 @@ static PyObject *lock_exit(PyObject *lock, PyObject *unused) { return lock_relea
 
 static void lock_free(PyObject *lock)
 {
-    if (me)
+    if (me) {
         forget_lock(lock);
+        forget_held(lock, 0);
+    }
     original.lock_free(lock);
 }
 
@@ -213,6 +219,8 @@ static PyObject *take_rlock(PyObject *lock, int blocking, int64_t span, int64_t 
     }
     o->owner = f->number;
     o->count = count;
+    if (!f->unwinding)
+        note_held(lock, my_place());
     if (acquired_at(f, lock_key(lock), 1) < 0)
         return NULL;
     Py_RETURN_TRUE;
@@ -245,6 +253,7 @@ static int leave_rlock(PyObject *lock, int64_t count)
         return -1;
     o->count = 0;
     o->owner = -1;
+    forget_held(lock, 1);
     return released_at(f, lock_key(lock));
 }
 
@@ -298,6 +307,7 @@ static void rlock_free(PyObject *lock)
     if (me) {
         owned(lock)->count = 0;
         forget_lock(lock);
+        forget_held(lock, 0);
     }
     original.rlock_free(lock);
 }

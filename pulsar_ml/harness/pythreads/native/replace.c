@@ -123,16 +123,17 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
 {
     static char *names[] = {"describe_code", "on_exception", "before", "finish", "after", "thread_class",
                             "active_threads", "started_event", "new_event", "abandoned", "deque", "run_method",
-                            "random", "local", "quiet", "watch", "on_native", "selection",
-                            "checked", "native", NULL};
+                            "random", "local", "quiet", "watch", "on_native", "on_lock",
+                            "selection", "checked", "native", "strict", NULL};
     PyObject *describe, *on_exception, *before, *finish, *after, *thread_class, *threads, *started, *new,
-        *abandoned, *deque, *run, *random, *local, *quiet, *watch, *on_native;
+        *abandoned, *deque, *run, *random, *local, *quiet, *watch, *on_native, *on_lock;
     unsigned int selection;
-    int checked, native;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOOIpp", names, &describe, &on_exception,
+    int checked, native, strict;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOOOIppp", names, &describe, &on_exception,
                                      &before, &finish, &after, &thread_class, &threads, &started, &new,
                                      &abandoned, &deque, &run, &random, &local, &quiet, &watch,
-                                     &on_native, &selection, &checked, &native))
+                                     &on_native, &on_lock, &selection, &checked, &native,
+                                     &strict))
         return NULL;
     if (session.attached) {
         PyErr_SetString(PyExc_RuntimeError, "executions of Python threads are under way already");
@@ -157,6 +158,9 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     session.quiet = Py_NewRef(quiet);
     session.watch = Py_NewRef(watch);
     session.on_native = Py_NewRef(on_native);
+    session.on_lock = Py_NewRef(on_lock);
+    session.strict = strict;
+    n_remarks = 0;
     session.number++;
     session.thread_class = Py_NewRef(thread_class);
     session.active_threads = Py_NewRef(threads);
@@ -203,6 +207,7 @@ static PyObject *detach(PyObject *module, PyObject *unused)
     Py_CLEAR(session.quiet);
     Py_CLEAR(session.watch);
     Py_CLEAR(session.on_native);
+    Py_CLEAR(session.on_lock);
     Py_CLEAR(session.thread_class);
     Py_CLEAR(session.active_threads);
     Py_CLEAR(session.started_event);

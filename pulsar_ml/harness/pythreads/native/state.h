@@ -51,9 +51,11 @@ static struct {
     PyObject *quiet;              /* (1) before threads are abandoned, (0) behind that */
     PyObject *watch;              /* code object -> its instructions are announced */
     PyObject *on_native;          /* a native callable that the code under test calls */
+    PyObject *on_lock;            /* (what, thread, place, thread, place) -> text of a remark */
     PyObject *random;             /* the generator of the module's functions */
     PyObject *thread_class, *active_threads, *started_event, *new_event;
     int checked;                  /* semantics `free`: accesses are checked for races */
+    int strict;                   /* a remark about a lock is a failure */
     int attached;
     uint32_t number;              /* of the session */
 } session;
