@@ -22,7 +22,7 @@ def attach(
     local: type,
     quiet: Callable[[int], object],
     watch: Callable[[CodeType], object],
-    on_native: Callable[[object], object],
+    on_native: Callable[[object, int], object],
     on_lock: Callable[[int, int, int, int, int], str],
     selection: int,
     checked: bool,

@@ -13,10 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import NotRepeatedError, UsageError
 from pulsar_ml.harness.building.build import engine_identity
 from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.causes import likely_cause
 from pulsar_ml.harness.pythreads.failures import stacks_text
 from pulsar_ml.harness.pythreads.native_modules import checked_modules, identity_of
 from pulsar_ml.harness.pythreads.session import SEMANTICS, require_support, session
@@ -125,7 +126,10 @@ def explore_python(
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
         with session(semantics=semantics, also=packages, strict=strict) as texts:
-            done = explore(subject, program, on_batch=on_batch, **chosen)
+            try:
+                done = explore(subject, program, on_batch=on_batch, **chosen)
+            except NotRepeatedError as error:
+                raise NotRepeatedError(f"{error}; {likely_cause(texts.causes)}") from None
             return replace(
                 done, one_step=texts.native.described(), locks=tuple(sorted(set(texts.locks)))
             )

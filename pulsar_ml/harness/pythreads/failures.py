@@ -11,6 +11,7 @@ from pathlib import Path
 from types import CodeType
 
 from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.causes import cause_of
 from pulsar_ml.harness.pythreads.native_modules import NativeModules
 from pulsar_ml.harness.pythreads.points import PACKAGE
 from pulsar_ml.harness.search import symbols
@@ -29,6 +30,14 @@ class ExceptionTexts:
         self.text = ""
         self.native = NativeModules()
         self.locks: list[str] = []  # remarks
+        self.causes: list[str] = []  # of executions that differ when they are repeated
+
+    def note_native(self, function: object, place: int) -> None:
+        """Take note of a native callable, or of a set whose order the test reads."""
+        if cause := cause_of(function):
+            self.causes.append(f"{cause} at {describe(place).rpartition(' ')[2]}")
+        if not isinstance(function, (set, frozenset)):
+            self.native.note(function)
 
     def note_lock(self, what: int, holder: int, acquired: int, thread: int, released: int) -> str:
         """Return, and keep, the remark about a lock, with the places of its calls."""

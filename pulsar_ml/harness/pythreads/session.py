@@ -146,7 +146,7 @@ def session(
         local=threading.local,
         quiet=keep_quiet,
         watch=events.watch,
-        on_native=texts.native.note,
+        on_native=texts.note_native,
         on_lock=texts.note_lock,
         selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
         checked=semantics == "free",

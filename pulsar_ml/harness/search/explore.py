@@ -14,7 +14,7 @@ from typing import Any, TypedDict, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
+from pulsar_ml.errors import LimitsError, NondeterminismError, NotRepeatedError, UsageError
 from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
@@ -424,14 +424,14 @@ def next_batch(batch: int, spent: float) -> int:
 
 
 def recheck(explorer: Explorer, number: int) -> None:
-    """Repeat the last execution; NondeterminismError names the first difference."""
+    """Repeat the last execution; NotRepeatedError names the first difference."""
     before = explorer.hashes()
     explorer.again(number)
     if explorer.hashes() == before:
         return
     first = explorer.trace()
     explorer.again(number)
-    raise NondeterminismError(
+    raise NotRepeatedError(
         f"execution {number} was not the same when made again: {divergence(first, explorer.trace())}"
     )
 
@@ -441,8 +441,10 @@ def divergence(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> str
     for index, (a, b) in enumerate(zip(first, second, strict=False)):
         for key in ("thread", "op", "value", "order"):
             if a[key] != b[key]:
+                place = f", at {describe_pc(a['pc'])}" if a["pc"] else ""
                 return (
                     f"event {index} of thread {a['thread']}: {key} is {a[key]!r}, then {b[key]!r}"
+                    f"{place}"
                 )
     if len(first) != len(second):
         return f"{len(first)} events, then {len(second)}"

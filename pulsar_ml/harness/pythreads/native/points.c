@@ -75,23 +75,25 @@ static inline int contents(PyObject *container, int writes, uint64_t place)
     return step_at(container, NULL, 0, writes, NULL, 0, place);
 }
 
-/* Tells the session of native code that is called here: the report names it, for a call of it is
- * one step unless its module is a checked one. */
-static __attribute__((noinline)) void note_native(Instruction *i, PyObject *callable, const void *native)
+/* Tells the session of native code that is called here, or of a set that is read in its order: the
+ * report names the first, for a call of it is one step unless its module is a checked one, and both
+ * may be the cause of executions that cannot be repeated. */
+static __attribute__((noinline)) void note_native(Instruction *i, PyObject *callable, const void *native,
+                                                  uint64_t place)
 {
     PyFiber *f = me;
     PyObject *result;
     i->native = native;
     i->noted = session.number;
     me = NULL;
-    result = PyObject_CallOneArg(session.on_native, callable);
+    result = PyObject_CallFunction(session.on_native, "OK", callable, (unsigned long long)place);
     me = f;
     if (result == NULL)
         PyErr_WriteUnraisable(session.on_native);
     Py_XDECREF(result);
 }
 
-static inline void native_at(const Instruction *i, PyObject *callable)
+static inline void native_at(const Instruction *i, PyObject *callable, uint64_t place)
 {
     const void *native = callable;
     if (Py_IS_TYPE(callable, &PyFunction_Type))
@@ -99,9 +101,16 @@ static inline void native_at(const Instruction *i, PyObject *callable)
     if (PyCFunction_Check(callable))
         native = ((PyCFunctionObject *)callable)->m_ml;
     if (unlikely(native != i->native || i->noted != session.number))
-        note_native((Instruction *)i, callable, native);
+        note_native((Instruction *)i, callable, native, place);
     if (unlikely(pml_python_recording()))
         note_waiting_stack();     /* the frames around those of checked code */
+}
+
+/* A set is read in its own order. */
+static inline void note_order(const Instruction *i, PyObject *set, uint64_t place)
+{
+    if (unlikely(i->native != Py_TYPE(set) || i->noted != session.number))
+        note_native((Instruction *)i, set, Py_TYPE(set), place);
 }
 
 /* A call of native code that takes or belongs to a container. */
@@ -116,7 +125,7 @@ static int native_call(PyObject **top, const Instruction *i, uint64_t place)
     PyObject *callable = top[-count - 1 - is_method], *self = is_method ? top[-count - 1] : NULL, *first = NULL;
 #endif
     const char *name;
-    native_at(i, callable);
+    native_at(i, callable, place);
     if (is_method) {
         first = count > 0 ? top[-count] : NULL;
         if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_container(self)) {
@@ -142,6 +151,8 @@ static int native_call(PyObject **top, const Instruction *i, uint64_t place)
             return contents(first, 1, place);
         return first && is_container(first) && strcmp(name, "id") ? contents(first, 0, place) : 0;
     }
+    if (PyType_Check(callable) && first && PyAnySet_Check(first))
+        note_order(i, first, place);
     if (PyType_Check(callable) && first && is_container(first))
         return contents(first, 0, place);
     return 0;
@@ -150,7 +161,7 @@ static int native_call(PyObject **top, const Instruction *i, uint64_t place)
 typedef struct { PyObject_HEAD Py_ssize_t index; PyObject *list; } ListIterator;
 typedef struct { PyObject_HEAD PyObject *container; } OtherIterator;
 
-static int iterate(PyObject *iterator, uint64_t place)
+static int iterate(PyObject *iterator, const Instruction *i, uint64_t place)
 {
     PyTypeObject *type = Py_TYPE(iterator);
     PyObject *container = NULL;
@@ -158,6 +169,8 @@ static int iterate(PyObject *iterator, uint64_t place)
         container = ((ListIterator *)iterator)->list;
     else if (type == &PyDictIterKey_Type || type == &PyDictIterItem_Type || type == &PyDictIterValue_Type)
         container = ((OtherIterator *)iterator)->container;
+    else if (type == &PySetIter_Type && ((OtherIterator *)iterator)->container)
+        note_order(i, ((OtherIterator *)iterator)->container, place);
     return container ? contents(container, 0, place) : 0;
 }
 
@@ -199,7 +212,7 @@ static int step_of(InterpreterFrame *frame, PyObject **top, const Instruction *i
     case IN_PLACE:
         return is_container(top[-2]) ? contents(top[-2], 1, place) : 0;
     case ITERATES:
-        return iterate(top[-1], place);
+        return iterate(top[-1], i, place);
     case CALLS:
         return native_call(top, i, place);
     case NO_STEP:
