@@ -247,6 +247,7 @@ SHARED struct {
     void (*after)(int ended);     /* called behind each execution; NULL: none is of Python */
     void (*enter)(int number);    /* the thread holds the lock again, in native code */
     void *(*state)(int number);   /* its thread state */
+    int (*exhausted)(uintptr_t address);  /* is the address below a thread's stack? */
     uint8_t sections;             /* a thread was in one without the lock in this execution */
     uint8_t orders;               /* each holder knows what the one before it did */
     int32_t holder;               /* or NOBODY */

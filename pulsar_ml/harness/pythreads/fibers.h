@@ -7,11 +7,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* Exit status of a process in which the stack of a Python thread was exhausted; see child.py. */
+enum { STACK_EXHAUSTED = 87 };
+
 /* Kinds of pml_python_fail(). */
 enum { PYTHON_EXCEPTION, PYTHON_ASSERTION, PYTHON_UNCONTROLLED };
 
 void pml_python_attach(void (*after)(int ended), void (*enter)(int number), void *(*state)(int number),
-                       int orders);
+                       int (*exhausted)(uintptr_t address), int orders);
 uintptr_t pml_python_lock(void);
 void pml_python_start(void);
 void pml_python_quiet(int on);

@@ -11,11 +11,12 @@
  * taken for failures meanwhile: the interpreter's state would not survive to leave it anywhere.
  * `orders`: the interpreter's lock orders what its holders do. */
 EXPORT void pml_python_attach(void (*after)(int ended), void (*enter)(int number), void *(*state)(int number),
-                              int orders)
+                              int (*exhausted)(uintptr_t address), int orders)
 {
     python.after = after;
     python.enter = enter;
     python.state = state;
+    python.exhausted = exhausted;
     python.orders = (uint8_t)orders;
 }
 

@@ -46,15 +46,27 @@ static __attribute__((noinline)) int was_ended(void)
 #define IN_ENGINE(f, call)                                                                        \
     (__builtin_setjmp((f)->outside) ? was_ended() : ((f)->in_engine = 1, (void)(call), goes_on(f)))
 
+/* Larger than most frames of C, which could step over a single page. */
+static size_t guard_bytes(void) { return 16 * (size_t)sysconf(_SC_PAGESIZE); }
+
 static char *new_stack(void)
 {
-    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+    size_t guard = guard_bytes();
     char *base = mmap(NULL, STACK_BYTES + guard, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return NULL;
     mprotect(base, guard, PROT_NONE);
     return base + guard;
+}
+
+/* Is the address in the guard below the stack of a thread? */
+static int is_exhausted(uintptr_t address)
+{
+    for (int i = 0; i < n_fibers; i++)
+        if (fibers[i].stack && (uintptr_t)fibers[i].stack - address <= guard_bytes())
+            return 1;
+    return 0;
 }
 
 static void follow_state(int on);

@@ -176,7 +176,7 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     session.attached = 1;
     if (native)
         follow_memory();
-    pml_python_attach(after_execution, enter_thread, state_of_thread, !checked);
+    pml_python_attach(after_execution, enter_thread, state_of_thread, is_exhausted, !checked);
     return methods_of_thread();
 }
 
@@ -184,7 +184,7 @@ static PyObject *detach(PyObject *module, PyObject *unused)
 {
     if (!session.attached)
         Py_RETURN_NONE;
-    pml_python_attach(NULL, NULL, NULL, 0);
+    pml_python_attach(NULL, NULL, NULL, NULL, 0);
     put_back_all();
     leave_memory();
     for (int i = 0; i < MOST_FIBERS; i++) {
