@@ -76,7 +76,10 @@ def controlled() -> None:
     [
         (by_state, STATE),
         (by_address, r"likely cause: id\(\), an address, at pythreads/test_causes\.py:\d+"),
-        (by_set, "likely cause: the order of a set of Box objects, which follows their addresses, at"),
+        (
+            by_set,
+            "likely cause: the order of a set of Box objects, which follows their addresses, at",
+        ),
         (by_time, r"likely cause: datetime\.now\(\), the system's clock, at"),
         (by_processor_time, "likely cause: .*the processor's time, at"),
     ],

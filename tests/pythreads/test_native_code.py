@@ -162,9 +162,7 @@ def posting(kind: Any) -> Callable[[], None]:
 @pytest.mark.parametrize("semantics", ["gil", "free"])
 def test_memory_order_of_cpp_below_python(mailbox: ModuleType, semantics: str) -> None:
     for seed in SEEDS:
-        done, _ = explored(
-            posting(mailbox.Relaxed), seed=seed, semantics=semantics, shrinks=False
-        )
+        done, _ = explored(posting(mailbox.Relaxed), seed=seed, semantics=semantics, shrinks=False)
         assert done.failure is not None, seed
         assert done.failure.kind == "assertion"
         assert done.failure.mode == "c11"

@@ -79,8 +79,12 @@ def test_a_sweep_has_a_row_for_each_seed_and_replays(
     assert done.exit_code == 1, done.output
     trials = read_trials(tmp_path / "out").to_pylist()
     seeds = sorted((row["suite"], row["seed"]) for row in trials)
-    assert seeds == [(f"test_{test}", seed) for test in ("free", "lost", "right") for seed in range(8)]
-    verdicts = {name: {row["verdict"] for row in trials if row["suite"] == name} for name, _ in seeds}
+    assert seeds == [
+        (f"test_{test}", seed) for test in ("free", "lost", "right") for seed in range(8)
+    ]
+    verdicts = {
+        name: {row["verdict"] for row in trials if row["suite"] == name} for name, _ in seeds
+    }
     assert verdicts == {
         "test_free": {"violation"},
         "test_lost": {"violation"},

@@ -48,7 +48,9 @@ def cause_in_set(elements: Iterable[object]) -> str:
     kinds = {type(each) for each in elements}
     for kind in sorted(kinds, key=lambda each: each.__qualname__):
         if kind.__hash__ is object.__hash__:
-            return f"the order of a set of {kind.__qualname__} objects, which follows their addresses,"
+            return (
+                f"the order of a set of {kind.__qualname__} objects, which follows their addresses,"
+            )
     return ""
 
 

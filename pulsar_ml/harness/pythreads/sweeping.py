@@ -76,11 +76,9 @@ def subject_of(name: str, function: Test, test: TestFunction) -> Subject:
 
 
 @contextmanager
-def around(
-    name: str, function: Test, semantics: str, also: tuple[str, ...] = ()
-) -> Iterator[None]:
+def around(name: str, function: Test, semantics: str, also: tuple[str, ...] = ()) -> Iterator[None]:
     """Prepare this process for executions of one test; within its session this does nothing."""
-    if OPEN == [function]:
+    if OPEN and OPEN[-1] is function:
         yield
         return
     _fibers.set_test(function, name)
