@@ -49,12 +49,12 @@ def by_address() -> None:
 
 
 def by_set() -> None:
-    made = [Box() for _ in range(40)]
-    kept.append(made)
-    for index, box in enumerate(made):
+    boxes = [Box() for _ in range(40)]
+    kept.append(boxes)
+    for index, box in enumerate(boxes):
         box.value = index
     total = 0
-    for position, box in enumerate(set(made)):
+    for position, box in enumerate(set(boxes)):
         total += position * box.value
     steps(total % MANY)
 

@@ -10,6 +10,8 @@ import pytest
 
 from pulsar_ml.harness.pythreads.check import explore_python, replay_python
 
+pause = time.sleep  # takes no real time within an execution
+
 
 def started(*targets: Callable[[], object]) -> None:
     threads = [threading.Thread(target=target) for target in targets]
@@ -116,7 +118,7 @@ def test_a_thread_that_never_ends_is_a_failure() -> None:
 
     def endless() -> None:
         while not stop:
-            time.sleep(1)
+            pause(1)
 
     def forgotten() -> None:
         threading.Thread(target=endless).start()

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness import InterleavingFailure, check
+from pulsar_ml.harness import InterleavingFailure, Interleavings
+from pulsar_ml.harness import check as checked
 
 
 class Stack:
@@ -73,6 +75,12 @@ class LockedAccounts(Accounts):
     def total(self) -> int:
         with self.lock:
             return super().total()
+
+
+def check(factory: Callable[[], object], **options: Any) -> Interleavings:
+    found = checked(factory, **options)
+    assert isinstance(found, Interleavings)
+    return found
 
 
 METHODS: dict[str, list[tuple[int, int]]] = {"move": [(1, 4)], "total": [], "names": []}

@@ -96,7 +96,7 @@ def search_options(subject: Subject, suite: Suite, options: TrialOptions) -> dic
     }
     if subject.around is None:
         return found
-    from pulsar_ml.harness.pythreads.sweeping import trial_options
+    from pulsar_ml.campaign.trial.python_tests import trial_options
 
     return {**found, **trial_options(suite, options.mode)}
 

@@ -217,7 +217,7 @@ def load_native(module: str) -> ModuleType:
         return load_path(path)
     found = importlib.import_module(module)
     if is_python(found):
-        from pulsar_ml.harness.pythreads.sweeping import with_tests
+        from pulsar_ml.campaign.trial.python_tests import with_tests
 
         return with_tests(found)
     return found

@@ -140,7 +140,8 @@ def command(
     behind #include <thread>, has a data race, which the first execution shows.
 
     A comment "// check: mode=sc executions=5000" above a test ("# check:" in Cython and Python)
-    gives it options, and so does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
+    gives it options, and so does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of
+    pyproject.toml.
     """
     from pulsar_ml.harness.functions.check import check_function, most_executions
     from pulsar_ml.harness.functions.flags import package_flags

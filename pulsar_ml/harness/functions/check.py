@@ -231,10 +231,10 @@ def check_native(function: Callable[[], object], **options: Any) -> Checked:
 
 def check_methods(factory: Callable[[], object], **options: Any) -> Interleavings:
     """Explore programs of an object's methods, and raise the failure; see :func:`check`."""
-    from pulsar_ml.harness.pythreads.objects import check_object
+    from pulsar_ml.harness.pythreads.objects import explore_object
 
     __tracebackhide__ = True
-    found, text = check_object(factory, **options)
+    found, text = explore_object(factory, **options)
     if found.failure is not None:
         raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}")
     if not found.exercised:
@@ -274,14 +274,14 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
     A Python function takes no argument, starts threads of ``threading`` or
     ``concurrent.futures``, and asserts. Its options are ``semantics`` ("gil", or "free" to report
     races), ``also`` (installed packages that are under test), ``strict`` (a lock that stays locked
-    at the end, or that another thread releases, is a failure and no remark) and those of :func:`explore` but for
-    ``races``, ``leaks`` and ``reuse``. ``mode`` is the memory model of checked modules that the
-    test calls: "c11" unless given.
+    at the end, or that another thread releases, is a failure and no remark) and those of
+    :func:`explore` but for ``races``, ``leaks`` and ``reuse``. ``mode`` is the memory model of
+    checked modules that the test calls: "c11" unless given.
 
     With ``model`` the target is a class of Python, or a function that returns an object. Generated
     programs call its methods from several threads, and the model judges the answers:
     ``check(Stack, model="stack", methods=["push", "pop"])``; see
-    :func:`pulsar_ml.harness.pythreads.objects.check_object`.
+    :func:`pulsar_ml.harness.pythreads.objects.explore_object`.
 
     A function of a checked Cython module (:func:`load_checked`) that takes nothing is a test, too.
     A :class:`Subject` is explored by :func:`interleave`, whose options it takes and whose result is

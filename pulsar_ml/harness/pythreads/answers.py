@@ -61,7 +61,8 @@ def is_word(value: object) -> bool:
 
 def words_of(value: object, raised: BaseException | None = None) -> Words:
     """Return the status and the words of an answer: equal for equal answers, in each process."""
-    status, words = OTHER, (0,)
+    status = OTHER
+    words: tuple[int, ...]
     if raised is not None:
         status, words = RAISED, (digest(type(raised).__name__),)
     elif value is None:

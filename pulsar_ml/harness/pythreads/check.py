@@ -113,10 +113,10 @@ def explore_python(
 
     ``semantics`` is "gil", where single accesses never race, or "free", where two accesses to one
     variable that nothing orders are a failure. ``also`` names installed packages that are under
-    test. With ``strict`` a lock that stays locked, or that another thread releases, is a failure and
-    no remark. The executions are made in a child process unless ``isolated`` is False. Other options
-    are those of :func:`pulsar_ml.harness.explore`. ``on_failure`` gets a failed exploration before
-    its failure is shrunk, which may take long.
+    test. With ``strict`` a lock that stays locked, or that another thread releases, is a failure
+    and no remark. The executions are made in a child process unless ``isolated`` is False. Other
+    options are those of :func:`pulsar_ml.harness.explore`. ``on_failure`` gets a failed exploration
+    before its failure is shrunk, which may take long.
     """
     require_support()
     chosen = engine_options(semantics, options)

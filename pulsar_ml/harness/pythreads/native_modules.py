@@ -38,7 +38,7 @@ class NativeModules:
 
 def is_python(function: object) -> bool:
     """True for a callable whose code is Python's."""
-    code = getattr(function, "__func__", None) or type(function).__call__  # type: ignore[operator]
+    code = getattr(function, "__func__", None) or type(function).__call__
     return isinstance(code, FunctionType) or isinstance(function, FunctionType)
 
 
@@ -60,7 +60,7 @@ def extension_file(module: ModuleType | None) -> Path | None:
 
 
 def checked_modules() -> list[Path]:
-    """Return the files of the checked modules that this process has loaded, without this package."""
+    """Return the files of the checked modules that this process has loaded, but for our own."""
     files = [
         extension_file(module)
         for name, module in list(sys.modules.items())

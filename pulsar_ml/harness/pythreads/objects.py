@@ -1,4 +1,4 @@
-"""Explores generated programs that call the methods of a Python object: :func:`check_object`."""
+"""Explores generated programs that call the methods of a Python object: :func:`explore_object`."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Ranges = Sequence[tuple[int, int]]
 SMALL = (1, 4)  # the values of an argument, unless other ones are given
 
 
-def check_object(
+def explore_object(
     factory: Callable[[], object],
     *,
     model: Any,
@@ -63,7 +63,7 @@ def check_object(
 def object_subject(factory: Callable[[], object], methods: Mapping[str, Ranges]) -> Subject:
     """Return the subject whose operations are the methods of an object. The last one counts."""
     name = getattr(factory, "__name__", type(factory).__name__)
-    rows = [(method, [tuple(each) for each in ranges]) for method, ranges in methods.items()]
+    rows = [(method, [(low, high) for low, high in each]) for method, each in methods.items()]
     address = _fibers.set_object(factory, words_of, name, rows)
     return subject_at(address, build_of(factory), None, needs_gil=True)
 

@@ -110,7 +110,8 @@ def session(
 
     ``semantics`` is "gil", or "free" to report races as well. ``also`` names installed modules and
     packages that are under test, too. With ``strict`` a lock that stays locked at the end of its
-    test, or that another thread releases, is a failure and no remark. Yields the texts of the last recorded failure.
+    test, or that another thread releases, is a failure and no remark. Yields the texts of the last
+    recorded failure.
     """
     require_support()
     register()

@@ -91,6 +91,7 @@ class PythonInterleaving:
 @st.composite
 def python_interleavings(
     draw: DrawFn,
+    /,
     function: Callable[..., object],
     arguments: Mapping[str, SearchStrategy[Any]] | None = None,
     *,

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Counters whose sections without the GIL race, and their mended twins."""
 
 from libc.stdlib cimport free, malloc

@@ -1,4 +1,3 @@
-# cython: language_level=3
 """Two mailboxes of mailbox.h for Python: only the second one publishes its letter."""
 
 cdef extern from "mailbox.h" nogil:

@@ -184,8 +184,8 @@ extern void *PyEval_SaveThread(void) __attribute__((weak));
 static void __attribute__((noreturn, noinline)) abandon(void)
 {
     Fiber unused;
-    /* The engine runs without the GIL unless the program is of Python, so that a fiber which holds it
-     * took it and will not give it back. */
+    /* The engine runs without the GIL unless the program is of Python, so that a fiber which holds
+     * it took it and will not give it back. */
     if (!python_threads() && PyGILState_Check && PyGILState_Check())
         PyEval_SaveThread();
     E.broken = 1;

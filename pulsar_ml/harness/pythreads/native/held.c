@@ -1,6 +1,6 @@
 /* Locks that threads under test hold: one that stays locked when the test ends, and one that
- * another thread releases than the one that acquired it, are worth a remark. Locks that the standard
- * library acquires for its own use are not counted. */
+ * another thread releases than the one that acquired it, are worth a remark. Locks that the
+ * standard library acquires for its own use are not counted. */
 
 enum { MOST_HELD = 256, MOST_REMARKS = 64 };
 typedef enum { LEFT_LOCKED, RELEASED_BY_ANOTHER } LockRemark;

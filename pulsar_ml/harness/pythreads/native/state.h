@@ -19,7 +19,7 @@ enum { STACK_BYTES = 2 << 20 };
 #endif
 enum { IDENT = 1000000 };         /* thread identifiers of an execution follow this number */
 
-/* Steps and waits of a thread that is abandoned, or that creates the object under test, are none. */
+/* Steps and waits of a thread that is abandoned, or creates the object under test, are none. */
 typedef enum { NOT_UNWINDING, ABANDONED, CREATING } Unwinding;
 
 /* A Python thread of the execution under way. */
