@@ -15,6 +15,7 @@ from typing import Any
 
 from pulsar_ml.errors import NotRepeatedError, UsageError
 from pulsar_ml.harness.building.build import engine_identity
+from pulsar_ml.harness.functions.budget import with_budget
 from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.causes import likely_cause
@@ -92,7 +93,8 @@ def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
                 f"a test in Python has no option {name!r}; leave it out, and choose with "
                 "semantics whether races are reported"
             )
-    return {"executions": EXECUTIONS, "mode": "c11" if checked else "sc", **options, **fixed}
+    mode = {"mode": "c11" if checked else "sc"}
+    return {**mode, **with_budget(options, EXECUTIONS), **fixed}
 
 
 def explore_python(
@@ -119,6 +121,10 @@ def explore_python(
     before its failure is shrunk, which may take long.
     """
     require_support()
+    if "threads" in options:
+        raise UsageError(
+            "a test in Python has no option 'threads': it starts its threads itself; leave it out"
+        )
     chosen = engine_options(semantics, options)
     packages = tuple(also)
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
