@@ -67,6 +67,10 @@ class NondeterminismError(PulsarMlError, RuntimeError):
     """Equal decisions led to different executions: the engine does not control something."""
 
 
+class NotRepeatedError(NondeterminismError):
+    """An execution differed when it was made again; the message has the first difference."""
+
+
 class BadRecordError(PulsarMlError, ValueError):
     """A replay record is damaged, truncated or written by a newer version."""
 

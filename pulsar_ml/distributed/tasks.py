@@ -229,7 +229,7 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
         from pulsar_ml.campaign.plan.plan import Chunk
         from pulsar_ml.campaign.trial.chunk import BuildMismatchError, Job
         from pulsar_ml.campaign.trial.engines import check_options, load_module
-        from pulsar_ml.campaign.trial.trial import TrialOptions, find_subject
+        from pulsar_ml.campaign.trial.trial import TrialOptions, find_subject, load_native
         from pulsar_ml.errors import UsageError
         from pulsar_ml.harness.search.child import Limits
     except ImportError as error:
@@ -242,7 +242,7 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
         plain = Job(work.run_id, work.build_id, TrialOptions(**work.options), Limits(**work.limits))
         return lambda fields: make(Chunk(*fields), plain)
     try:
-        suites = import_module(work.registry).SUITES
+        suites = load_native(work.registry).SUITES
     except ImportError as error:
         raise ExecutorError(
             f"{where} cannot import the shipped suites {work.registry} ({error})"

@@ -234,6 +234,7 @@ def test_the_parsers_that_the_list_names_are_tried() -> None:
 
 # Pickles whose bytes come from the same expression, or from the process at its own pipe.
 PICKLES = {
+    "pulsar_ml/harness/pythreads/answers.py": "pickle.loads(state)",  # of a model, of this process
     "pulsar_ml/harness/search/frames.py": "pickle.loads(data)",  # behind the child's key
     "pulsar_ml/harness/search/child.py": "pickle.loads(pickle.dumps(",
     "pulsar_ml/harness/models/copies.pyx": "pickle.loads(pickle.dumps(",

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness import InterleavingFailure
 from pulsar_ml.harness.functions.check import check
 from pulsar_ml.harness.functions.source import TestSource, near_misses, read_source, test_files
 
@@ -197,6 +198,52 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     found = [path.relative_to(tmp_path).as_posix() for path in test_files([tmp_path])]
     assert found == wanted
     assert list(test_files([tmp_path / "ring.cpp"])) == [tmp_path / "ring.cpp"]
+
+
+def test_options_in_comments_of_python(tmp_path: Path) -> None:
+    text = (
+        "# check: executions=30\n\n"
+        "# check: semantics=free also=json,queue\n"
+        "@decorated\n"
+        "def test_a(): pass\n\n"
+        'text = """\n# check: semantics=gil\n"""\n\n'
+        "def test_b(): pass\n"
+    )
+    first, second = source(tmp_path, text, "check_it.py").tests
+    assert first.options == {"executions": 30, "semantics": "free", "also": ("json", "queue")}
+    assert first.line == 5
+    assert second.options == {"executions": 30}
+    for words in ("races=off", "flags=-O1"):
+        with pytest.raises(UsageError, match="no option"):
+            source(tmp_path, f"# check: {words}\ndef test_a(): pass\n", "check_it.py")
+    with pytest.raises(UsageError, match="no option 'semantics=free'"):
+        source(tmp_path, "// check: semantics=free\nvoid test_a() {}\n")
+    (tmp_path / "pyproject.toml").write_text(
+        '[tool.pulsar_ml.check."check_it.py::test_b"]\nsemantics = "free"\nseed = 4\n'
+    )
+    assert source(tmp_path, text, "check_it.py").tests[1].options == {
+        "executions": 30,
+        "semantics": "free",
+        "seed": 4,
+    }
+
+
+def test_options_of_a_file_in_python_are_obeyed(tmp_path: Path) -> None:
+    path = tmp_path / "check_count.py"
+    path.write_text(
+        "import threading\n\n"
+        "class Box: value = 0\n\n"
+        "# check: semantics=free executions=50\n"
+        "def test_box():\n"
+        "    box = Box()\n"
+        "    thread = threading.Thread(target=lambda: setattr(box, 'value', 1))\n"
+        "    thread.start()\n"
+        "    assert box.value in (0, 1)\n"
+        "    thread.join()\n"
+    )
+    with pytest.raises(InterleavingFailure, match=r"Box\.value"):
+        check(path)
+    assert check(path, semantics="gil")[0].exploration.executions == 50
 
 
 # Slips -----------------------------------------------------------------------------------------

@@ -275,5 +275,5 @@ def test_a_function_is_a_test() -> None:
         check(lambda: None, executions=10)
     with pytest.raises(UsageError, match="semantics"):
         check(crossed_locks, semantics="none")
-    with pytest.raises(UsageError, match="no option 'mode'"):
-        check(crossed_locks, mode="c11")
+    with pytest.raises(UsageError, match="no option 'races'"):
+        check(crossed_locks, races=False)

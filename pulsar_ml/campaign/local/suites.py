@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import importlib
 import os
 import sys
 from collections.abc import Mapping, Sequence
 
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import load_native
 from pulsar_ml.errors import UsageError
 
 ALL = "all"
@@ -21,10 +21,11 @@ def load_suites(module: str) -> dict[str, Suite]:
     if os.getcwd() not in sys.path:  # a console script does not look there
         sys.path.append(os.getcwd())
     try:
-        found = importlib.import_module(module).SUITES
+        found = load_native(module).SUITES
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(
-            f"no suites in module {module!r}: {error}; it should define SUITES: dict[str, Suite]"
+            f"no suites in module {module!r}: {error}; it should define SUITES: dict[str, Suite], or "
+            "functions test_*() of Python"
         ) from None
     if not isinstance(found, Mapping) or not all(isinstance(one, Suite) for one in found.values()):
         raise UsageError(f"SUITES of module {module!r} is {found!r:.80}, not a dict[str, Suite]")

@@ -14,7 +14,6 @@ import subprocess
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
-from importlib import import_module
 from typing import TYPE_CHECKING
 
 from pulsar_ml.campaign.shrink.shrunk import (
@@ -140,7 +139,7 @@ def done(task: Task) -> Shrunk:
 
 def suite_of(task: Task) -> Suite:
     try:
-        suite = import_module(task.registry).SUITES.get(task.suite)
+        suite = load_native(task.registry).SUITES.get(task.suite)
     except (ImportError, AttributeError) as error:
         raise UsageError(f"there are no suites in {task.registry}: {error}") from None
     if not isinstance(suite, Suite):

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
 
@@ -64,27 +65,40 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     subject = find_subject(module, suite)
     program = program_of(subject, suite, seed, options)
     before = judge_counts(suite)
-    try:
-        done = explore(
-            subject,
-            program,
-            executions=options.executions,
-            seed=seed,
-            mode=options.mode,
-            strategy=options.strategy,
-            reuse=REUSE,
-            judge=judge_of(suite.model),
-            leaks=options.leaks,
-            **engine_options(options),
-        )
-    except LimitsError as error:
-        return without_verdict(suite, options, subject, program, str(error))
-    except NondeterminismError as error:
-        found = Violation(NONDETERMINISM, str(error), RUNNING)
-        return without_verdict(suite, options, subject, program, "", found)
+    with subject.around() if subject.around else nullcontext():
+        try:
+            done = explore(
+                subject,
+                program,
+                executions=options.executions,
+                seed=seed,
+                judge=judge_of(suite.model),
+                **search_options(subject, suite, options),
+            )
+        except LimitsError as error:
+            return without_verdict(suite, options, subject, program, str(error))
+        except NondeterminismError as error:
+            found = Violation(NONDETERMINISM, str(error), RUNNING)
+            return without_verdict(suite, options, subject, program, "", found)
+        result = to_result(suite, options, subject, program, done)
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
-    result = to_result(suite, options, subject, program, done)
     return dataclasses.replace(result, judged=judged, unknown=unknown)
+
+
+def search_options(subject: Subject, suite: Suite, options: TrialOptions) -> dict[str, Any]:
+    """Return the options of :func:`explore` for a trial; a test of Python has some of its own."""
+    found = {
+        "mode": options.mode,
+        "strategy": options.strategy,
+        "reuse": REUSE,
+        "leaks": options.leaks,
+        **engine_options(options),
+    }
+    if subject.around is None:
+        return found
+    from pulsar_ml.campaign.trial.python_tests import trial_options
+
+    return {**found, **trial_options(suite, options.mode)}
 
 
 def engine_options(options: TrialOptions) -> dict[str, Any]:
@@ -224,14 +238,7 @@ def crashed_record(
     """
     subject = find_subject(load_checked(options.module), suite)
     program = program_of(subject, suite, seed, options)
-    search = {
-        "mode": options.mode,
-        "strategy": options.strategy,
-        "seed": seed,
-        "reuse": REUSE,
-        "leaks": options.leaks,
-        **engine_options(options),
-    }
+    search = {"seed": seed, **search_options(subject, suite, options)}
     failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1

@@ -215,7 +215,18 @@ def load_native(module: str) -> ModuleType:
         if not os.path.isfile(path):  # the loader would block on a pipe
             raise ImportError(f"there is no file {path}")
         return load_path(path)
-    return importlib.import_module(module)
+    found = importlib.import_module(module)
+    if is_python(found):
+        from pulsar_ml.campaign.trial.python_tests import with_tests
+
+        return with_tests(found)
+    return found
+
+
+def is_python(module: ModuleType) -> bool:
+    """True for a module of Python code outside this package, which may be one of tests."""
+    own = module.__name__.partition(".")[0] == "pulsar_ml"
+    return not own and (module.__file__ or "").endswith(".py")
 
 
 def load_path(path: Path) -> ModuleType:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -144,8 +144,9 @@ def command(
     A first file: "void test_it() { int n = 0; std::thread t([&] { n++; }); n++; t.join(); }",
     behind #include <thread>, has a data race, which the first execution shows.
 
-    A comment "// check: mode=sc executions=5000" above a compiled test gives it options, and so
-    does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
+    A comment "// check: mode=sc executions=5000" above a test ("# check:" in Cython and Python)
+    gives it options, and so does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of
+    pyproject.toml.
     """
     from pulsar_ml.harness.functions.budget import NO_LIMIT, replacing, with_budget
     from pulsar_ml.harness.functions.check import check_function, most_executions
@@ -311,7 +312,8 @@ def print_result(result: Checked, row: dict[str, Any]) -> None:
     name = f"{row['file']}::{row['test']}"
     echo(f"{name}  {result.describe()}")
     for remark in row["remarks"]:
-        echo(f"  {remark}")
+        if remark not in result.text:
+            echo(f"  {remark}")
     if result.failure is not None:
         echo(result.text)
         echo(f"  again: {command_line('check', name, '--replay', row['record'])}\n")
@@ -337,7 +339,8 @@ def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:
     failure = Failure.from_text(bounded_text(record, "the record"))
     for _, test, subject in found.tests():
         if test.name == failure.subject:
-            again, text = replayed_text(failure, subject, limits)
+            also = cast("tuple[str, ...]", test.options.get("also", ()))
+            again, text = replayed_text(failure, subject, limits, also)
             echo(text)
             return VIOLATION if again else CLEAN
     raise UsageError(f"{record} is of the test {failure.subject!r}, which none of the files has")

@@ -113,6 +113,8 @@ WRAPPED = (
     "_ZSt25notify_all_at_thread_exitRSt18condition_variableSt11unique_lockISt5mutexE",
     *("PyThread_acquire_lock", "PyThread_acquire_lock_timed", "PyThread_release_lock"),
     *("PyMutex_Lock", "PyMutex_Unlock"),
+    *("PyEval_SaveThread", "PyEval_RestoreThread"),
+    *("PyGILState_Ensure", "PyGILState_Release", "PyGILState_Check"),
 )
 
 LINE = re.compile(r'^(?P<line>#line \d+ )"(?P<file>[^"\n]+)"$', re.MULTILINE)

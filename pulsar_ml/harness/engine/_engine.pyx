@@ -18,9 +18,9 @@ from pulsar_ml.harness.engine.engine cimport (
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_name, engine_next, engine_note, engine_open,
-    engine_path, engine_places_in, engine_preemptions,
-    engine_reverse, engine_run, engine_steps, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
-    engine_used_depth, engine_used_reuse, engine_used_strategy,
+    engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
+    engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
+    engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -217,6 +217,10 @@ cdef class Explorer:
 
         Returns how many were made; 0 when the search is exhausted.
         """
+        with self.subject.session():
+            return self.run_batch(first, count)
+
+    cdef uint64_t run_batch(self, uint64_t first, uint64_t count) except? 0:
         cdef uint64_t done = 0
         while True:
             with _lock:
@@ -237,10 +241,11 @@ cdef class Explorer:
             self.stats.executions -= 1
 
     cdef int repeat(self, uint64_t number, bint reverse=False) except -1:
-        if self.subject.needs_gil:
-            return engine_reverse(number) if reverse else engine_again(number)
-        with nogil:
-            return engine_reverse(number) if reverse else engine_again(number)
+        with self.subject.session():
+            if self.subject.needs_gil:
+                return engine_reverse(number) if reverse else engine_again(number)
+            with nogil:
+                return engine_reverse(number) if reverse else engine_again(number)
 
     cdef bint pass_over(self) except -1:
         """True when the race of the last engine_again() is new and is to be passed over."""
@@ -267,12 +272,10 @@ cdef class Explorer:
             self.repeat(number)
 
     def reverse(self, uint64_t number) -> str:
-        """After :meth:`again` of an execution that ended with a race: try its accesses in the other
-        order.
+        """After :meth:`again` of a race: try its accesses in the other order.
 
-        Returns which of ENDS shows that the first access also happens right after the second one:
-        "data race" or "use after free"; "" when that order was not reached. The execution is then
-        made again as it was.
+        Returns which of ENDS shows that the first access also happens right after the second one,
+        "data race" or "use after free", or "". The execution is then made again as it was.
         """
         cdef int shown = 0
         with _lock:
@@ -281,10 +284,7 @@ cdef class Explorer:
         return ENDS[shown] if shown >= FAIL_RACE else ""
 
     def skip(self) -> bool:
-        """After a failure of an exhaustive search: go to the next path.
-
-        False when there is none.
-        """
+        """After a failure of an exhaustive search: go to the next path; False if there is none."""
         self.mine()
         return bool(engine_next(&self.stats))
 

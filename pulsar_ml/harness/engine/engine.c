@@ -47,6 +47,7 @@
 static int grow_calls(Thread *t, int32_t room);
 #include "pulsar_ml/harness/engine/schedule/spawn.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_c11.c"
+#include "pulsar_ml/harness/engine/hooks/interpreter_lock.c"
 #include "pulsar_ml/harness/engine/hooks/python.c"
 #include "pulsar_ml/harness/engine/execution/crash.c"
 #include "pulsar_ml/harness/engine/execution/classes.c"

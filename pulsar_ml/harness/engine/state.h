@@ -116,7 +116,7 @@ typedef struct Thread {
 
 /* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */
 enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16,
-       HOLDS_STORES = 32 };
+       HOLDS_STORES = 32, HOLDS_LOCK = 64 };
 
 /* One store in a location's modification order. released: what an acquire of it learns, zeros when
  * that is nothing; x_released likewise for SC fences. */
@@ -244,6 +244,23 @@ typedef struct {
 } Engine;
 
 SHARED Engine E;
+
+/* Threads of Python in this execution and the interpreter's lock, see hooks/interpreter_lock.c. */
+enum { NOBODY = -1 };
+SHARED struct {
+    void (*after)(int ended);     /* called behind each execution; NULL: none is of Python */
+    void (*enter)(int number);    /* the thread holds the lock again, in native code */
+    void *(*state)(int number);   /* its thread state */
+    int (*exhausted)(uintptr_t address);  /* is the address below a thread's stack? */
+    uint8_t sections;             /* a thread was in one without the lock in this execution */
+    uint8_t orders;               /* each holder knows what the one before it did */
+    int32_t holder;               /* or NOBODY */
+    int32_t last;  /* who offered the lock last and made no step since; NOBODY: `clock` is its */
+    uint64_t waiting;
+    uint64_t outside;             /* threads in sections of native code without the lock */
+    CLOCK(clock);
+} python;
+
 /* The running fiber; NULL outside controlled runs, where every hook is the plain operation. */
 static __thread Thread *current __attribute__((tls_model("initial-exec")));
 

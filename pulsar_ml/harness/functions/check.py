@@ -186,13 +186,19 @@ def check_function(
 
 
 def replayed_text(
-    failure: Failure, subject: Subject | PythonTest, limits: Limits | None
+    failure: Failure,
+    subject: Subject | PythonTest,
+    limits: Limits | None,
+    also: Sequence[str] = (),
 ) -> tuple[bool, str]:
-    """Repeat ``failure`` in a child process; return whether it came again, and the text to show."""
+    """Repeat ``failure`` in a child process; return whether it came again, and the text to show.
+
+    ``also`` is the option of a test in Python.
+    """
     if isinstance(subject, PythonTest):
         from pulsar_ml.harness.pythreads.check import replay_python
 
-        return replay_python(subject.function, failure, limits=limits)
+        return replay_python(subject.function, failure, also=also, limits=limits)
     if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
         return again.failure is not None, failure.summary(again)
@@ -239,6 +245,19 @@ def check_native(function: Callable[[], object], **options: Any) -> Checked:
     return check_function(module_of(function) or Path(), test, subject, **options)
 
 
+def check_methods(factory: Callable[[], object], **options: Any) -> Interleavings:
+    """Explore programs of an object's methods, and raise the failure; see :func:`check`."""
+    from pulsar_ml.harness.pythreads.objects import explore_object
+
+    __tracebackhide__ = True
+    found, text = explore_object(factory, **options)
+    if found.failure is not None:
+        raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}")
+    if not found.exercised:
+        raise AssertionError(f"{found.describe()}; nothing was exercised by two threads")
+    return found
+
+
 def check_subject(subject: Subject, **options: Any) -> Interleavings:
     """Explore random programs of a subject by :func:`interleave`, and raise the failure."""
     __tracebackhide__ = True
@@ -271,8 +290,15 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
 
     A Python function takes no argument, starts threads of ``threading`` or
     ``concurrent.futures``, and asserts. Its options are ``semantics`` ("gil", or "free" to report
-    races), ``also`` (installed packages that are under test) and those of :func:`explore` but for
-    ``mode``, ``races``, ``leaks`` and ``reuse``.
+    races), ``also`` (installed packages that are under test), ``strict`` (a lock that stays locked
+    at the end, or that another thread releases, is a failure and no remark) and those of
+    :func:`explore` but for ``races``, ``leaks`` and ``reuse``. ``mode`` is the memory model of
+    checked modules that the test calls: "c11" unless given.
+
+    With ``model`` the target is a class of Python, or a function that returns an object. Generated
+    programs call its methods from several threads, and the model judges the answers:
+    ``check(Stack, model="stack", methods=["push", "pop"])``; see
+    :func:`pulsar_ml.harness.pythreads.objects.explore_object`.
 
     A function of a checked Cython module (:func:`load_checked`) that takes nothing is a test, too.
     A :class:`Subject` is explored by :func:`interleave`, whose options it takes and whose result is
@@ -284,6 +310,8 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
     __tracebackhide__ = True
     if isinstance(target, Subject):
         return check_subject(target, **options)
+    if "model" in options and callable(target):
+        return check_methods(target, **options)
     if callable(target):
         return (passed(check_callable(target, **options)),)
     build: dict[str, Any] = {

@@ -1,9 +1,9 @@
 """Test functions of a source file: their names, their lines, and the options in its comments.
 
 A test is a function without parameters whose name begins with ``test_``: ``void test_*()`` in C and
-C++, outside classes, and ``cdef`` or ``def`` functions in Cython. A comment
-``// check: mode=sc executions=5000`` (``# check:`` in Cython) right above a test sets its options;
-elsewhere it sets those of all tests of the file.
+C++, outside classes, ``cdef`` or ``def`` functions in Cython, and functions in Python. A comment
+``// check: mode=sc executions=5000`` (``# check:`` in Cython and Python) right above a test sets
+its options; elsewhere it sets those of all tests of the file.
 """
 
 from __future__ import annotations
@@ -100,7 +100,7 @@ class TestSource:
 
     Attributes:
         path: the absolute path.
-        language: "c", "c++" or "cython".
+        language: "c", "c++", "cython" or "python".
         tests: its test functions, in the order of the file.
         flags: the compiler's flags that its comments name.
         has_conditions: True when the preprocessor may leave tests out (``#if``).
@@ -137,8 +137,6 @@ def read_source(path: Path) -> TestSource:
         )
     text = bounded_text(path, "the file of tests", most=MOST_BYTES)
     code = blank(text, language)
-    own: dict[int, dict[str, object]] = {}
-    common: dict[str, object] = {}
     flags: list[str] = []
     found = list((CYTHON_TEST if language == "cython" else C_TEST).finditer(code))
     scopes = dict.fromkeys((match["name"] for match in found), "")
@@ -146,10 +144,38 @@ def read_source(path: Path) -> TestSource:
         scopes = dict(reversed(scopes_of(code, found)))  # of two by one name (#if, #else) the first
         found = [match for match in found if match["name"] in scopes]
     starts = {line_of(code, match.start("name")): match["name"] for match in found}
+    options = options_of(path, text, language, starts, flags)
+    tests = [
+        TestFunction(
+            match["name"],
+            line,
+            needs_gil=language == "cython" and match["kind"] == "def",
+            options=options[line],
+            scope=scopes.pop(match["name"]),
+        )
+        for match in found
+        for line in [line_of(code, match.start("name"))]
+        if match["name"] in scopes
+    ]
+    has_conditions = language != "cython" and CONDITION.search(code) is not None
+    return TestSource(path.resolve(), language, tuple(tests), tuple(flags), has_conditions)
+
+
+def options_of(
+    path: Path, text: str, language: str, starts: Mapping[int, str], flags: list[str]
+) -> dict[int, dict[str, object]]:
+    """Return the options of the tests that begin at the lines ``starts``, by these lines.
+
+    They are those of pyproject.toml, of the file's comments, and of the comment above the test, the
+    later ones first. Flags of the compiler go to ``flags``.
+    """
+    known = PYTHON_OPTIONS if language == "python" else KNOWN
+    own: dict[int, dict[str, object]] = {}
+    common: dict[str, object] = {}
     lines = text.splitlines()
     by_test: dict[str, dict[str, object]] = {name: {} for name in starts.values()}
     for row in rows_for(path):
-        options = parse_options(row.words, row.place, flags, row.folder)
+        options = parse_options(row.words, row.place, flags, row.folder, known)
         chosen = [name for name in by_test if fnmatchcase(name, row.tests)]
         if not row.tests:
             common.update(options)
@@ -164,23 +190,13 @@ def read_source(path: Path) -> TestSource:
     check_marks(comments, path.name)
     for match in OPTIONS_LINE.finditer(comments):
         line = line_of(text, match.start("words"))
-        options = parse_options(match["words"], f"{path.name}:{line}", flags, path.parent)
+        options = parse_options(match["words"], f"{path.name}:{line}", flags, path.parent, known)
         below = first_code_line(lines, line)
         (own.setdefault(below, {}) if below in starts else of_file).update(options)
-    tests = [
-        TestFunction(
-            match["name"],
-            line,
-            needs_gil=language == "cython" and match["kind"] == "def",
-            options={**common, **by_test[match["name"]], **of_file, **own.get(line, {})},
-            scope=scopes.pop(match["name"]),
-        )
-        for match in found
-        for line in [line_of(code, match.start("name"))]
-        if match["name"] in scopes
-    ]
-    has_conditions = language != "cython" and CONDITION.search(code) is not None
-    return TestSource(path.resolve(), language, tuple(tests), tuple(flags), has_conditions)
+    return {
+        line: {**common, **by_test[name], **of_file, **own.get(line, {})}
+        for line, name in starts.items()
+    }
 
 
 def check_marks(text: str, file: str) -> None:
@@ -202,7 +218,7 @@ def blank(text: str, language: str, *, comments: bool = True) -> str:
             return match[0]
         return re.sub(r"[^\n]", " ", match[0])
 
-    if language == "cython":
+    if language in ("cython", "python"):
         return CYTHON_NO_CODE.sub(spaces, text)
     return NO_CODE.sub(spaces, text.replace('extern "C"', "extern  C "))
 
@@ -277,23 +293,34 @@ def first_code_line(lines: list[str], after: int) -> int:
     return 0
 
 
-WORDS: Mapping[str, tuple[str, ...]] = {"mode": ("c11", "tso", "sc"), "strategy": tuple(OFFERED)}
+WORDS: Mapping[str, tuple[str, ...]] = {
+    "mode": ("c11", "tso", "sc"),
+    "strategy": tuple(OFFERED),
+    "semantics": ("gil", "free"),
+}
 NUMBERS = ("seed", "bound", "spins", "turns", "stores", "step_limit", "depth")
 COUNTS = ("executions", "threads")  # numbers from 1
 NUMBER = re.compile(r"[0-9]{1,18}")
 SECONDS = re.compile(r"[0-9]{0,9}\.?[0-9]{1,9}")
-SWITCHES = ("races", "lock_free")
-LISTS = ("faults", "suppress")
+SWITCHES = ("races", "lock_free", "strict")
+LISTS = ("faults", "suppress", "also")
 BUILD = ("flags", "include", "std")
-KNOWN = (*WORDS, *NUMBERS, *COUNTS, "seconds", *SWITCHES, *LISTS, *BUILD)
+OF_PYTHON = ("semantics", "also", "strict")
+ALL = (*WORDS, *NUMBERS, *COUNTS, "seconds", *SWITCHES, *LISTS, *BUILD)
+KNOWN = tuple(key for key in ALL if key not in OF_PYTHON)
+PYTHON_OPTIONS = tuple(key for key in ALL if key not in (*BUILD, "races", "threads"))
 
 
 def parse_options(
-    words: str, place: str, flags: list[str], folder: Path = Path()
+    words: str,
+    place: str,
+    flags: list[str],
+    folder: Path = Path(),
+    known: tuple[str, ...] = KNOWN,
 ) -> dict[str, object]:
     """Read ``key=value`` words of a ``check:`` comment; flags of the compiler go to ``flags``.
 
-    Folders of headers are relative to ``folder``.
+    ``known`` are the options that there are. Folders of headers are relative to ``folder``.
     """
     options: dict[str, object] = {}
     try:
@@ -302,9 +329,9 @@ def parse_options(
         raise UsageError(f"{place}: {error} in 'check: {words}'") from None
     for word in split:
         key, equals, value = word.partition("=")
-        if not equals or key not in KNOWN:
-            nearest = get_close_matches(key, KNOWN, 1)
-            hint = f"did you mean {nearest[0]}=?" if nearest else f"it may be: {', '.join(KNOWN)}"
+        if not equals or key not in known:
+            nearest = get_close_matches(key, known, 1)
+            hint = f"did you mean {nearest[0]}=?" if nearest else f"it may be: {', '.join(known)}"
             raise UsageError(f"{place}: no option {word!r}; {hint}")
         if key == "flags":
             flags += shlex.split(value)
@@ -348,16 +375,25 @@ def python_source(path: Path) -> TestSource:
     Raises UsageError for a file that cannot be read or is no Python code.
     """
     text = bounded_text(path, "the file of tests", most=MOST_BYTES)
+    return TestSource(path.resolve(), "python", python_tests(path, text))
+
+
+def python_tests(path: Path, text: str) -> tuple[TestFunction, ...]:
+    """Return the test functions of the Python code ``text``, which is that of ``path``."""
     try:
         tree = ast.parse(text)
     except (SyntaxError, ValueError) as error:
         raise UsageError(f"{path.name} is no Python code: {one_line(error)}") from None
-    tests = (
-        TestFunction(each.name, each.lineno)
+    found = {
+        min([each.lineno, *(mark.lineno for mark in each.decorator_list)]): each
         for each in tree.body
         if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
+    }
+    starts = {line: each.name for line, each in found.items()}
+    options = options_of(path, text, "python", starts, [])
+    return tuple(
+        TestFunction(each.name, each.lineno, options=options[line]) for line, each in found.items()
     )
-    return TestSource(path.resolve(), "python", tuple(tests))
 
 
 def is_file_of_tests(file: Path) -> bool:

@@ -8,20 +8,29 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import NotRepeatedError, UsageError
 from pulsar_ml.harness.building.build import engine_identity
 from pulsar_ml.harness.functions.budget import with_budget
 from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.causes import likely_cause
 from pulsar_ml.harness.pythreads.failures import stacks_text
+from pulsar_ml.harness.pythreads.native_modules import checked_modules, identity_of
 from pulsar_ml.harness.pythreads.session import SEMANTICS, require_support, session
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.explore import Exploration, explore, in_child, lost_exploration
+from pulsar_ml.harness.search.explore import (
+    Exploration,
+    explore,
+    in_child,
+    lost_exploration,
+    one_step_text,
+)
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
 from pulsar_ml.harness.search.sandbox import call
@@ -30,26 +39,25 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 EXECUTIONS = 20_000  # of each test, at most
+LOCK_RULES = ("lock left locked", "lock of another thread")  # as in native/held.c
 WAITS = ("deadlock", "livelock", "not lock-free")
 
 Test = Callable[[], object]
 
 
 def python_subject(function: Test, name: str) -> Subject:
-    """Return the subject whose only operation calls ``function``.
-
-    There is one such subject at a time: the last one.
-    """
+    """Return the subject whose only operation calls ``function``, the one that was named last."""
     return subject_at(_fibers.set_test(function, name), build_of(function), None, needs_gil=True)
 
 
-def build_of(function: Test) -> str:
+def build_of(function: Callable[..., object]) -> str:
     """Return a name for the code: of the test's file, this interpreter and the engine."""
     key = hashlib.sha256(loaded_engine())
     key.update(sys.version.encode())
-    file = inspect.getsourcefile(inspect.unwrap(function))
-    if file is not None and Path(file).is_file():
-        key.update(Path(file).read_bytes())
+    key.update(identity_of(checked_modules()))
+    module = inspect.getmodule(inspect.unwrap(function))
+    with suppress(OSError, TypeError):  # a function of an interactive session has no file
+        key.update(inspect.getsource(module or function).encode())
     return key.hexdigest()[:12]
 
 
@@ -59,24 +67,41 @@ def loaded_engine() -> bytes:
     return engine_identity()
 
 
+def program_of(subject: Subject, semantics: str = "gil") -> Program:
+    """Return the one program of a test: the engine's first thread calls the function."""
+    free = int(semantics == "free")
+    return Program.generate(
+        subject, 0, threads=1, operations=1, noise=False, settings={"free": (free, free)}
+    )
+
+
+def semantics_of(failure: Failure) -> str:
+    return "free" if Program.from_json(failure.program).settings["free"] else "gil"
+
+
 def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
-    """Return the engine's options for Python: one order of accesses, no heap of native code."""
+    """Return the engine's options for Python.
+
+    A checked module in the process brings its memory model and its races.
+    """
     if semantics not in SEMANTICS:
         raise UsageError(
             f"semantics {semantics!r} is not known; use one of: {', '.join(SEMANTICS)}"
         )
-    fixed = {"mode": "sc", "races": semantics == "free", "leaks": False, "reuse": "quarantine"}
+    checked = bool(checked_modules())
+    fixed = {
+        "races": checked or semantics == "free",
+        "leaks": False,
+        "reuse": "quarantine",
+    }
     for name in fixed:
         if name in options:
             raise UsageError(
                 f"a test in Python has no option {name!r}; leave it out, and choose with "
                 "semantics whether races are reported"
             )
-    if "threads" in options:
-        raise UsageError(
-            "a test in Python has no option 'threads': it starts its threads itself; leave it out"
-        )
-    return {**with_budget(options, EXECUTIONS), **fixed}
+    mode = {"mode": "c11" if checked else "sc"}
+    return {**mode, **with_budget(options, EXECUTIONS), **fixed}
 
 
 def explore_python(
@@ -85,6 +110,7 @@ def explore_python(
     name: str = "",
     semantics: str = "gil",
     also: Iterable[str] = (),
+    strict: bool = False,
     isolated: bool = True,
     limits: Limits | None = None,
     shrinks: bool = True,
@@ -96,19 +122,30 @@ def explore_python(
 
     ``semantics`` is "gil", where single accesses never race, or "free", where two accesses to one
     variable that nothing orders are a failure. ``also`` names installed packages that are under
-    test. The executions are made in a child process unless ``isolated`` is False. Other options
-    are those of :func:`pulsar_ml.harness.explore`. ``on_failure`` gets a failed exploration before
-    its failure is shrunk, which may take long.
+    test. With ``strict`` a lock that stays locked, or that another thread releases, is a failure
+    and no remark. The executions are made in a child process unless ``isolated`` is False. Other
+    options are those of :func:`pulsar_ml.harness.explore`. ``on_failure`` gets a failed exploration
+    before its failure is shrunk, which may take long.
     """
     require_support()
+    if "threads" in options:
+        raise UsageError(
+            "a test in Python has no option 'threads': it starts its threads itself; leave it out"
+        )
     chosen = engine_options(semantics, options)
     packages = tuple(also)
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
-    program = Program.of_test(subject)
+    program = program_of(subject, semantics)
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
-        with session(semantics=semantics, also=packages):
-            return explore(subject, program, on_batch=on_batch, **chosen)
+        with session(semantics=semantics, also=packages, strict=strict) as texts:
+            try:
+                done = explore(subject, program, on_batch=on_batch, **chosen)
+            except NotRepeatedError as error:
+                raise NotRepeatedError(f"{error}; {likely_cause(texts.causes)}") from None
+            return replace(
+                done, one_step=texts.native.described(), locks=tuple(sorted(set(texts.locks)))
+            )
 
     try:
         done = in_child(explored, on_batch, limits) if isolated else explored(on_batch)
@@ -125,7 +162,7 @@ def explore_python(
     found = failure
 
     def described() -> tuple[Failure, str]:
-        with session(semantics=semantics, also=packages) as texts:
+        with session(semantics=semantics, also=packages, strict=strict) as texts:
             small = shrink(found, subject, budget=SHRINK_EXECUTIONS) if shrinks else found
             return small, describe_failure(small, subject, texts)
 
@@ -133,9 +170,11 @@ def explore_python(
     return replace(done, failure=small), text
 
 
-def describe_failure(failure: Failure, subject: Subject, texts: Any) -> str:
+def describe_failure(failure: Failure, subject: Subject, texts: Any, judge: Any = None) -> str:
     """Replay a failure in a session: its summary, table and stacks."""
-    text = failure.describe(subject)
+    text = failure.describe(subject, judge=judge)
+    if modules := texts.native.described():
+        text = f"{text}\n  {one_step_text(modules)}"
     if failure.kind in WAITS:
         return f"{text}\n\n{stacks_text()}"
     return f"{text}\n\n{texts.text}" if texts.text else text
@@ -151,10 +190,11 @@ def replay_python(
 ) -> tuple[bool, str]:
     """Repeat a failure; return whether it came again, and its text."""
     subject = python_subject(function, failure.subject)
-    semantics = "free" if failure.races else "gil"
+    semantics = semantics_of(failure)
 
     def again() -> tuple[bool, str]:
-        with session(semantics=semantics, also=also) as texts:
+        strict = failure.rule in LOCK_RULES
+        with session(semantics=semantics, also=also, strict=strict) as texts:
             found = failure.replay(subject).failure is not None
             return found, describe_failure(failure, subject, texts)
 

@@ -5,17 +5,22 @@ from __future__ import annotations
 import functools
 import linecache
 import re
+import sys
 import traceback
 from pathlib import Path
 from types import CodeType
 
 from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.pythreads.causes import cause_of
+from pulsar_ml.harness.pythreads.native_modules import NativeModules
 from pulsar_ml.harness.pythreads.points import PACKAGE
 from pulsar_ml.harness.search import symbols
 
+LEFT_LOCKED = 0  # what a remark about a lock says, as in native/held.c
 EXCEPTION, ASSERTION = 0, 1  # kinds of a failure, as in fibers.h
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # differs each time
 LONGEST = 200  # characters of a message
+SWEEPS: list[str] = []  # the modules of tests that this process sweeps
 
 
 class ExceptionTexts:
@@ -23,6 +28,29 @@ class ExceptionTexts:
 
     def __init__(self) -> None:
         self.text = ""
+        self.native = NativeModules()
+        self.locks: list[str] = []  # remarks
+        self.causes: list[str] = []  # of executions that differ when they are repeated
+
+    def note_native(self, function: object, place: int) -> None:
+        """Take note of a native callable, or of a set whose order the test reads."""
+        if cause := cause_of(function):
+            self.causes.append(f"{cause} at {describe(place).rpartition(' ')[2]}")
+        if not isinstance(function, (set, frozenset)):
+            self.native.note(function)
+
+    def note_lock(self, what: int, holder: int, acquired: int, thread: int, released: int) -> str:
+        """Return, and keep, the remark about a lock, with the places of its calls."""
+        place = describe(acquired).rpartition(" ")[2]
+        if what == LEFT_LOCKED:
+            text = f"the lock that thread {holder} acquired at {place} is locked when the test ends"
+        else:
+            text = (
+                f"thread {thread} releases at {describe(released).rpartition(' ')[2]} the lock that "
+                f"thread {holder} acquired at {place}"
+            )
+        self.locks.append(text)
+        return text
 
     def take(self, error: BaseException) -> tuple[int, str, str, list[int]]:
         """Return kind, rule, message and places, from the outside in, of an exception."""
@@ -82,7 +110,15 @@ def describe(place: int) -> str:
         return ""
     function, file, line = found
     # A place is one word behind the function's name.
-    return f"{function.replace('.<locals>.', '.')} {'/'.join(Path(file).parts[-2:])}:{line}"
+    return f"{function.replace('.<locals>.', '.')} {short_name(file)}:{line}"
+
+
+def short_name(file: str) -> str:
+    """Return a file with its folder; in a sweep, as seen from the import path of any machine."""
+    if SWEEPS:
+        below = [file[len(root) + 1 :] for root in sys.path if root and file.startswith(f"{root}/")]
+        return min(below, key=len, default=Path(file).name)
+    return "/".join(Path(file).parts[-2:])
 
 
 def source_line(place: int) -> str:

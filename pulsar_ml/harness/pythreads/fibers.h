@@ -4,12 +4,23 @@
 #ifndef PULSAR_ML_PYTHREADS_FIBERS_H
 #define PULSAR_ML_PYTHREADS_FIBERS_H
 
+#include <stddef.h>
 #include <stdint.h>
+
+/* Exit status of a process in which the stack of a Python thread was exhausted; see child.py. */
+enum { STACK_EXHAUSTED = 87 };
 
 /* Kinds of pml_python_fail(). */
 enum { PYTHON_EXCEPTION, PYTHON_ASSERTION, PYTHON_UNCONTROLLED };
 
-void pml_python_attach(void (*after)(int ended));
+void pml_python_attach(void (*after)(int ended), void (*enter)(int number), void *(*state)(int number),
+                       int (*exhausted)(uintptr_t address), int orders);
+uintptr_t pml_python_lock(void);
+void pml_python_start(void);
+void pml_python_quiet(int on);
+void pml_python_allocated(uintptr_t address, size_t bytes);
+void pml_python_begin(char *top);
+void pml_python_end(void);
 int pml_python_number(void);
 int pml_python_recording(void);
 uint64_t pml_python_random(void);

@@ -24,6 +24,7 @@ from pulsar_ml.harness.engine import Explorer  # noqa: F401  (its symbols are wh
 from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.events import Events
 from pulsar_ml.harness.pythreads.failures import ExceptionTexts, register
+from pulsar_ml.harness.pythreads.native_modules import checked_modules
 from pulsar_ml.harness.pythreads.points import CodeUnderTest, Described
 
 SELECTIONS: dict[tuple[str, ...], int] = {}  # a number for each choice of code under test
@@ -111,11 +112,15 @@ def require_support() -> None:
 
 
 @contextmanager
-def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[ExceptionTexts]:
+def session(
+    *, semantics: str = "gil", also: Iterable[str] = (), strict: bool = False
+) -> Iterator[ExceptionTexts]:
     """Prepare this process for executions of Python functions.
 
     ``semantics`` is "gil", or "free" to report races as well. ``also`` names installed modules and
-    packages that are under test, too. Yields the texts of the last recorded failure.
+    packages that are under test, too. With ``strict`` a lock that stays locked at the end of its
+    test, or that another thread releases, is a failure and no remark. Yields the texts of the last
+    recorded failure.
     """
     require_support()
     register()
@@ -150,8 +155,12 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         local=threading.local,
         quiet=keep_quiet,
         watch=events.watch,
+        on_native=texts.note_native,
+        on_lock=texts.note_lock,
         selection=SELECTIONS.setdefault(under_test.also, len(SELECTIONS) + 1),
         checked=semantics == "free",
+        native=bool(checked_modules()),
+        strict=strict,
     )
     with (
         events.open(),

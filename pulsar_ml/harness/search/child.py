@@ -43,6 +43,7 @@ T = TypeVar("T")
 Send = Callable[[Any], None]
 
 # The ways in which a child can end before its work is done.
+STACK_EXHAUSTED = 87  # exit status, as in pythreads/fibers.h
 ENDED = "process ended"
 STUCK = "process stuck"
 MEMORY = "out of memory"
@@ -412,7 +413,10 @@ def ended(watched: Watched) -> LostError:
     how = os.waitid(os.P_PID, watched.child, os.WEXITED | os.WNOWAIT)  # watch() reaps the child
     while watched.tail and wait([watched.printed], 0) and read_tail(watched):
         pass
-    if how is not None and how.si_code == os.CLD_EXITED:
+    if how is not None and how.si_code == os.CLD_EXITED and how.si_status == STACK_EXHAUSTED:
+        name = "a stack overflow"
+        text = "native code used up the stack of a Python thread: deep recursion outside Python"
+    elif how is not None and how.si_code == os.CLD_EXITED:
         name = f"exit status {how.si_status}"
         text = f"the code under test ended its process with {name}"
     else:

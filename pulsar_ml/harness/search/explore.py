@@ -15,7 +15,7 @@ from typing import Any, TypedDict, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
+from pulsar_ml.errors import LimitsError, NondeterminismError, NotRepeatedError, UsageError
 from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
@@ -105,6 +105,8 @@ class Exploration:
             room for all.
         passed_over: why races were passed over: "suppress", or the name of a library's own race.
         assumption: the place of the assumption that did not hold last, or "".
+        one_step: the modules of native code that a test in Python called, each call one step.
+        locks: remarks about locks of a test in Python, such as one that stays locked.
     """
 
     subject: str
@@ -125,6 +127,8 @@ class Exploration:
     )
     assumption: str = ""
     passed_over: tuple[str, ...] = ("suppress",)
+    one_step: tuple[str, ...] = ()
+    locks: tuple[str, ...] = ()
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -175,6 +179,9 @@ class Exploration:
                 f"{discarded:,} of {self.executions:,} executions were discarded: an assumption "
                 f"did not hold{where}"
             )
+        if self.one_step:
+            said.append(one_step_text(self.one_step))
+        said += self.locks
         return tuple(said)
 
     @property
@@ -289,6 +296,11 @@ def explore(
     except LostError as error:
         known = {**engine_options, "first": first, "part": part or ""}
         return lost_exploration(error, subject, program, known)
+
+
+def one_step_text(modules: tuple[str, ...]) -> str:
+    """Name the native modules whose calls were atomic."""
+    return f"each call of native code was one step: {', '.join(modules)} (no checked build)"
 
 
 def in_child(
@@ -422,14 +434,14 @@ def next_batch(batch: int, spent: float) -> int:
 
 
 def recheck(explorer: Explorer, number: int) -> None:
-    """Repeat the last execution; NondeterminismError names the first difference."""
+    """Repeat the last execution; NotRepeatedError names the first difference."""
     before = explorer.hashes()
     explorer.again(number)
     if explorer.hashes() == before:
         return
     first = explorer.trace()
     explorer.again(number)
-    raise NondeterminismError(
+    raise NotRepeatedError(
         f"execution {number} was not the same when made again: {divergence(first, explorer.trace())}"
     )
 
@@ -439,8 +451,10 @@ def divergence(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> str
     for index, (a, b) in enumerate(zip(first, second, strict=False)):
         for key in ("thread", "op", "value", "order"):
             if a[key] != b[key]:
+                place = f", at {describe_pc(a['pc'])}" if a["pc"] else ""
                 return (
                     f"event {index} of thread {a['thread']}: {key} is {a[key]!r}, then {b[key]!r}"
+                    f"{place}"
                 )
     if len(first) != len(second):
         return f"{len(first)} events, then {len(second)}"

@@ -58,6 +58,7 @@ cdef class Subject:
     cdef readonly object build_id
     cdef readonly object owner            # keeps the module that holds the table alive
     cdef public object judge              # refuses wrong answers where no other judge is named
+    cdef public object around             # () -> context of its executions, or None
     cdef readonly tuple operations
     cdef readonly tuple settings
     cdef readonly bint needs_gil          # its functions are called with the GIL

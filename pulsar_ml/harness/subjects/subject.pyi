@@ -1,4 +1,5 @@
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager
 from typing import Any, NamedTuple, Never, Self
 
 from typing_extensions import disjoint_base
@@ -27,6 +28,7 @@ class InvariantViolation(AssertionError):
 @disjoint_base
 class Subject:
     judge: Any
+    around: Callable[[], AbstractContextManager[None]] | None
     # Always TypeError: subjects come from native modules.
     def __init__(self, *args: Never, **kwargs: Never) -> None: ...
     @property
@@ -35,6 +37,7 @@ class Subject:
     def summary(self) -> str: ...
     @property
     def max_threads(self) -> int: ...
+    def session(self) -> AbstractContextManager[None]: ...
     @property
     def address(self) -> int: ...
     @property

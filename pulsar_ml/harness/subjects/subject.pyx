@@ -6,6 +6,7 @@ Python sees a :class:`Subject` with its operations, and creates an :class:`Insta
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from typing import NamedTuple
 
 cimport cython
@@ -59,6 +60,9 @@ class InvariantViolation(AssertionError):
         self.message = message
 
 
+NO_SESSION = nullcontext()
+
+
 cdef class Subject:
     """A structure under test: a table of operations that several threads may call.
 
@@ -72,6 +76,7 @@ cdef class Subject:
         max_threads: the most threads of an instance; 0 for no limit.
         build_id: names the build of the module.
         judge: the judge of its answers wherever a call names no other; None for no judge.
+        around: returns the context that its executions need; None for none.
     """
 
     def __init__(self):
@@ -94,6 +99,10 @@ cdef class Subject:
     def address(self) -> int:
         """The address of the native table, for runners in other modules."""
         return <size_t>self.table
+
+    def session(self):
+        """Return the context in which the engine makes executions of the subject."""
+        return NO_SESSION if self.around is None else self.around()
 
     def operation(self, str name) -> SubjectOperation:
         """Return the operation called ``name``; KeyError lists those that exist."""

@@ -45,6 +45,12 @@ static void on_fault(int signal, siginfo_t *info, void *context)
     Thread *t = current;
     uintptr_t address = (uintptr_t)info->si_addr;
     EngineFailure *f;
+    if (t && python.after && signal == SIGSEGV && python.exhausted(address)) {
+        static const char TEXT[] = "pulsar_ml: native code used up the stack of a Python thread\n";
+        if (write(STDERR_FILENO, TEXT, sizeof TEXT - 1) >= 0)
+            _exit(STACK_EXHAUSTED);
+        _exit(STACK_EXHAUSTED);
+    }
     if (t == NULL || python.after) {
         /* Not ours, or in the interpreter: as if there were no handler. */
         for (int i = 0; i < N_FAULTS; i++)

@@ -111,6 +111,14 @@ static void arrive_before(Thread *t, uintptr_t address, size_t bytes)
     }
 }
 
+/* Native code that holds the interpreter's lock works on objects of Python as well, which the lock
+ * guards: such an access is of interest only beside a section without the lock, or where one was.
+ * Without an order by the lock, memory that the module allocated is its own business. */
+static int beside_sections(uintptr_t address)
+{
+    return python.orders ? python.outside != 0 || slot_used(find_slot(address >> 3)) : in_arena(address);
+}
+
 /* The accesses of threads that are not just controlled: of the main thread, of sections that shall
  * be ignored, behind a volatile access, beside buffered stores, and where suppressed races need the
  * places of accesses. Returns 1 when nothing is left to do. */
@@ -121,7 +129,8 @@ static __attribute__((noinline)) int special_access(Thread *t, uintptr_t address
         settle(t);
     if (t->controlled & HOLDS_STORES)
         arrive_before(t, address, bytes);
-    if (!t->controlled || t->controlled & (op == OP_READ ? IGNORES_READS : IGNORES_WRITES)) {
+    if (!t->controlled || t->controlled & (op == OP_READ ? IGNORES_READS : IGNORES_WRITES) ||
+        (t->controlled & HOLDS_LOCK && !beside_sections(address))) {
         main_access(t, address, (uint32_t)bytes, op, pc);
         return 1;
     }

@@ -9,7 +9,7 @@
 
 typedef enum {
     OBJECT_MUTEX, OBJECT_RWLOCK, OBJECT_CONDITION, OBJECT_SEMAPHORE, OBJECT_FUTEX, OBJECT_THREAD,
-    OBJECT_ONCE, OBJECT_BARRIER, OBJECT_NOTED
+    OBJECT_ONCE, OBJECT_BARRIER, OBJECT_NOTED, OBJECT_INTERPRETER
 } ObjectKind;
 
 typedef struct {
@@ -89,7 +89,7 @@ static void forget_objects(Thread *t, uintptr_t address, size_t bytes, uint64_t 
 static __attribute__((noinline)) void explain_deadlock(void)
 {
     static const char *const NAMES[] = {"mutex", "read-write lock", "condition", "semaphore", "futex", "thread end",
-                                        "initialisation", "barrier", "annotation"};
+                                        "initialisation", "barrier", "annotation", "the interpreter's lock,"};
     char text[224];
     size_t at = 0;
     Thread *first = NULL;

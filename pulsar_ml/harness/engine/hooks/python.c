@@ -7,11 +7,73 @@
 
 #include "pulsar_ml/harness/pythreads/fibers.h"
 
-SHARED struct { void (*after)(int ended); } python;
-
 /* Calls `after` behind each execution from now on; NULL: no more. Signals of the system are not
- * taken for failures meanwhile: the interpreter's state would not survive to leave it anywhere. */
-EXPORT void pml_python_attach(void (*after)(int ended)) { python.after = after; }
+ * taken for failures meanwhile: the interpreter's state would not survive to leave it anywhere.
+ * `orders`: the interpreter's lock orders what its holders do. */
+EXPORT void pml_python_attach(void (*after)(int ended), void (*enter)(int number), void *(*state)(int number),
+                              int (*exhausted)(uintptr_t address), int orders)
+{
+    python.after = after;
+    python.enter = enter;
+    python.state = state;
+    python.exhausted = exhausted;
+    python.orders = (uint8_t)orders;
+}
+
+/* The address that stands for the interpreter's lock in a trace. */
+EXPORT uintptr_t pml_python_lock(void) { return (uintptr_t)&python; }
+
+static void forget_accesses(Variable *v)
+{
+    v->write.clock = v->read.clock = 0;
+    v->readers = NONE;
+    v->n = v->is_atomic = 0;
+    v->special &= (uint8_t)~HAS_PLAIN;
+}
+
+/* The interpreter gives out this memory. Accesses to an object that was there before are nothing
+ * to the new one: the interpreter's allocator orders them, whatever thread it hands memory to. */
+EXPORT void pml_python_allocated(uintptr_t address, size_t bytes)
+{
+    if (likely(!python.sections))
+        return;
+    if (bytes / 8 > E.n_variables) {
+        for (uint32_t i = 0; i < E.n_variables; i++)
+            if (E.variables[i].address - address < bytes)
+                forget_accesses(&E.variables[i]);
+        return;
+    }
+    for (uintptr_t at = address & ~(uintptr_t)7; at < address + bytes; at += 8) {
+        const Slot *slot = find_slot(at >> 3);
+        if (slot_used(slot))
+            for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+                forget_accesses(&E.variables[i]);
+    }
+}
+
+/* An execution begins. */
+EXPORT void pml_python_start(void) { lock_reset(); }
+
+/* What the running thread does is no step from now on, or it is again. */
+EXPORT void pml_python_quiet(int on)
+{
+    if (on)
+        current->controlled = 0;
+    else
+        current->controlled = E.control | HOLDS_LOCK;
+}
+
+/* A thread begins, with this stack: it waits for the interpreter's lock. */
+EXPORT void pml_python_begin(char *top)
+{
+    Thread *t = current;
+    t->own_stack = (uintptr_t)top - STACK_BYTES;
+    t->controlled |= HOLDS_LOCK;
+    take_lock(t, 0);
+}
+
+/* A thread ends. */
+EXPORT void pml_python_end(void) { offer_lock(current); }
 
 /* The running thread of the program; -1 outside. */
 EXPORT int pml_python_number(void) { return current && current->controlled ? current->number : -1; }
@@ -28,8 +90,27 @@ EXPORT int64_t pml_python_clock(int step)
 /* A step at which others may go first, and nothing else. */
 EXPORT void pml_python_point(uintptr_t address, int writes)
 {
+    Thread *t = current;
     E.hooks++;
-    announce(current, address, writes);
+    offer_lock(t);
+    announce(t, address, writes);
+    take_lock(t, 0);
+}
+
+/* Beside native code in another memory model: a variable of Python has its newest value for all. */
+static __attribute__((noinline)) void sequential_access(Thread *t, uintptr_t address, int writes, uint64_t value,
+                                                        uint64_t pc)
+{
+    int32_t mode = E.config.mode;
+    uint8_t common = E.common;
+    E.config.mode = MODE_SC;
+    E.common = 0;
+    if (writes)
+        any_store64(t, address, value, __ATOMIC_RELAXED, pc);
+    else
+        any_load64(t, address, __ATOMIC_RELAXED, pc);
+    E.config.mode = mode;
+    E.common = common;
 }
 
 /* A step that reads or writes the eight bytes at `address`, which stand for a variable of Python;
@@ -38,9 +119,15 @@ EXPORT void pml_python_access(uintptr_t address, uintptr_t shadow, int writes, u
 {
     Thread *t = current;
     E.hooks++;
+    offer_lock(t);
     announce(t, address, writes);
+    take_lock(t, pc);
     if (shadow)
         plain_bytes(t, shadow, 8, writes ? OP_WRITE : OP_READ, pc);
+    if (unlikely(E.config.mode != MODE_SC)) {
+        sequential_access(t, address, writes, value, pc);
+        return;
+    }
     if (writes)
         any_store64(t, address, value, __ATOMIC_RELAXED, pc);
     else
@@ -78,9 +165,13 @@ EXPORT int pml_python_wait(uintptr_t address, int64_t span, int64_t *deadline, u
 {
     Thread *t = current;
     Object *o = find_object(t, (void *)address, OBJECT_MUTEX);
+    int in_time;
     if (*deadline == 0)
         *deadline = span < 0 ? FOREVER : later(span);
-    return wait_for_lock(t, o, *deadline, pc) == 0;
+    offer_lock(t);
+    in_time = wait_for_lock(t, o, *deadline, pc) == 0;
+    take_lock(t, pc);
+    return in_time;
 }
 
 /* A sleep may end before the threads that run have gone on: its span is no promise to them. */
@@ -88,18 +179,24 @@ EXPORT void pml_python_sleep(int64_t span)
 {
     Thread *t = current;
     int64_t until = later(span);
+    offer_lock(t);
     if (span > 0 && (E.ready & ~t->bit) && !profile.learning && choose(t, CHOOSE_SLEEP, 2)) {
         clock_to(until);
         turn_over(t, 0);
     } else {
         turn_over(t, until);
     }
+    take_lock(t, 0);
 }
 
 /* Starts body(argument) as a thread that has this stack; its number. */
 EXPORT int pml_python_spawn(void *(*body)(void *), void *argument, char *top, uint64_t pc)
 {
-    int number = spawn(current, body, argument, pc);
+    Thread *t = current;
+    int number;
+    offer_lock(t);
+    number = spawn(t, body, argument, pc);
+    take_lock(t, pc);
     if (number >= 0)
         E.threads[number].fiber = fiber_prepare(top, spawned_entry);
     return number;
@@ -111,11 +208,15 @@ EXPORT int pml_python_join(int number, int64_t span, uint64_t pc)
     Thread *t = current, *u = &E.threads[number];
     Object *o;
     int64_t until = span < 0 ? FOREVER : later(span);
+    int late = 0;
+    offer_lock(t);
     announce(t, 0, 1);
     o = find_object(t, (void *)((uintptr_t)number + 1), OBJECT_THREAD);
-    while (!u->done)
-        if (wait_for_lock(t, o, until, pc) != 0)
-            return 0;
+    while (!u->done && !late)
+        late = wait_for_lock(t, o, until, pc) != 0;
+    take_lock(t, pc);
+    if (late)
+        return 0;
     if (!u->joined) {
         u->joined = 1;
         E.unjoined--;
@@ -167,20 +268,24 @@ EXPORT void pml_python_forget(uintptr_t address)
             objects[i].address = 0;
 }
 
-/* Runs body() of the program's first thread on a stack of its own. */
-SHARED struct { Fiber outer; void (*body)(void); } other_stack;
+/* Runs body() of a thread of the program on a stack of its own. */
+SHARED struct { Fiber outer; void (*body)(void); char *top; } other_stacks[ENGINE_MOST_THREADS];
 
 static void on_other_stack(void)
 {
     Fiber unused;
-    other_stack.body();
-    fiber_switch(&unused, &other_stack.outer);
+    int number = current->number;
+    pml_python_begin(other_stacks[number].top);
+    other_stacks[number].body();
+    fiber_switch(&unused, &other_stacks[number].outer);
     __builtin_unreachable();
 }
 
 EXPORT void pml_python_on_stack(char *top, void (*body)(void))
 {
     Fiber inner = fiber_prepare(top, on_other_stack);
-    other_stack.body = body;
-    fiber_switch(&other_stack.outer, &inner);
+    int number = current->number;
+    other_stacks[number].body = body;
+    other_stacks[number].top = top;
+    fiber_switch(&other_stacks[number].outer, &inner);
 }

@@ -174,6 +174,8 @@ INLINED Thread *switch_to(Thread *from, Thread *to)
     return (Thread *)fiber_switch(&from->fiber, &to->fiber);
 }
 
+static int python_threads(void);
+
 /* Of CPython, if this process has it. A benchmark that includes this file has CPython's header. */
 #if !defined(Py_PYTHON_H)
 extern int PyGILState_Check(void) __attribute__((weak));
@@ -184,9 +186,9 @@ extern void *PyEval_SaveThread(void) __attribute__((weak));
 static void __attribute__((noreturn, noinline)) abandon(void)
 {
     Fiber unused;
-    /* The engine runs without the GIL, so that a fiber which holds it took it and will not give it
-     * back. */
-    if (PyGILState_Check && PyGILState_Check())
+    /* The engine runs without the GIL unless the program is of Python, so that a fiber which holds
+     * it took it and will not give it back. */
+    if (!python_threads() && PyGILState_Check && PyGILState_Check())
         PyEval_SaveThread();
     E.broken = 1;
     E.ended = 1;

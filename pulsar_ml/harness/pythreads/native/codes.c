@@ -13,6 +13,8 @@ typedef struct {
     int32_t number;               /* of a cell: its local; of a call: its arguments; of an item: how
                                    * far its container is from the top of the stack */
     PyObject *name;               /* of an attribute or a global variable */
+    const void *native;           /* of a call: the native code that was noted here last */
+    uint32_t noted;               /* in the session of this number */
 } Instruction;
 
 typedef struct {

@@ -50,6 +50,7 @@ static void run_test(void)
     PyObject *result = NULL;
     goes_on(f);
     f->started = 1;
+    f->done = 0;
     result = PyObject_CallNoArgs(session.before);
     if (result) {
         Py_DECREF(result);
@@ -62,28 +63,36 @@ static void run_test(void)
     end_fiber(f);
     join_all();
     end_fiber(f);
+    if (unlikely(n_held))
+        remark_held();
     f->done = 1;
     for (int i = 1; i < n_fibers; i++)
         if (!fibers[i].done)
             pml_python_complete();
 }
 
-static void *create(const int64_t *settings, int32_t threads) { return &instance; }
+/* The engine's main thread begins an execution of so many threads. */
+static void *create(const int64_t *settings, int32_t threads)
+{
+    pml_python_start();
+    threads_made = 0;
+    if (unlikely(pml_python_recording())) {
+        name_interpreter_lock();
+        PyList_SetSlice(noted_values, 0, PyList_GET_SIZE(noted_values), NULL);
+    }
+    random_seeded = 0;
+    n_held = 0;
+    for (n_fibers = 0; n_fibers < threads; n_fibers++) {
+        if (prepare_fiber(n_fibers) == NULL) {
+            PyErr_Clear();
+            return NULL;
+        }
+    }
+    return &instance;
+}
 
 static void apply(void *unused, int32_t thread, const PmlCall *call, PmlResult *result, PmlViolation *violation)
 {
-    threads_made = 0;
-    if (unlikely(pml_python_recording())) {
-        PyDict_Clear(location_names);
-        PyList_SetSlice(noted_values, 0, PyList_GET_SIZE(noted_values), NULL);
-    }
-    n_fibers = 0;
-    random_seeded = 0;
-    if (prepare_fiber(0) == NULL) {
-        PyErr_Clear();
-        pml_python_fail(PYTHON_UNCONTROLLED, "", "no memory for the test's thread");
-    }
-    n_fibers = 1;
     pml_python_on_stack(fibers[0].stack + STACK_BYTES, run_test);
 }
 
@@ -91,19 +100,42 @@ static void check(void *unused, PmlViolation *violation) {}
 static void destroy(void *unused) {}
 
 static const PmlOperation RUN = {"test", 1, PML_ANY_THREAD, 0, 0, {{0, 0, 0}}};
-static const PmlArgument NO_SETTING = {0, 0, 0};
-static char test_name[128] = "test";
-static const PmlSubject SUBJECT = {PML_SUBJECT_ABI, 1, 0, 1, test_name, test_name, &RUN, &NO_SETTING,
-                                   create, apply, check, destroy};
+/* 1: semantics `free`. The record of a failure has the setting. */
+static const PmlArgument SETTINGS[] = {{"free", 0, 1}};
+
+/* The tables of the tests so far, by name: a subject may outlive the next test. */
+typedef struct Named {
+    struct Named *next;
+    PmlSubject subject;
+    char name[128];
+} Named;
+static Named *named_tests;
+
+static Named *named_test(const char *name)
+{
+    Named *found = named_tests;
+    while (found && strncmp(found->name, name, sizeof found->name - 1))
+        found = found->next;
+    if (found || (found = calloc(1, sizeof *found)) == NULL)
+        return found;
+    snprintf(found->name, sizeof found->name, "%s", name);
+    found->subject = (PmlSubject){PML_SUBJECT_ABI, 1, 1, 1, found->name, found->name, &RUN, SETTINGS,
+                                  create, apply, check, destroy};
+    found->next = named_tests;
+    return named_tests = found;
+}
 
 /* test(function, name): the function that executions call from now on; the table's address. */
 static PyObject *set_test(PyObject *module, PyObject *arguments)
 {
     PyObject *function;
     const char *name;
+    Named *found;
     if (!PyArg_ParseTuple(arguments, "Os", &function, &name))
         return NULL;
+    found = named_test(name);
+    if (found == NULL)
+        return PyErr_NoMemory();
     Py_XSETREF(test_function, Py_NewRef(function));
-    snprintf(test_name, sizeof test_name, "%s", name);
-    return PyLong_FromVoidPtr((void *)&SUBJECT);
+    return PyLong_FromVoidPtr(&found->subject);
 }

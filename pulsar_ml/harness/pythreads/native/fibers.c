@@ -32,9 +32,14 @@ static void use_state(PyThreadState *ts)
 static inline int goes_on(PyFiber *f)
 {
     me = f;
+    f->in_engine = 0;
     use_state(f->ts);
     return 0;
 }
+
+/* The engine's callbacks for native code of checked modules, by the number of a thread. */
+static void enter_thread(int number) { goes_on(&fibers[number]); }
+static void *state_of_thread(int number) { return fibers[number].ts; }
 
 /* The fiber goes on outside the engine, because the execution was ended. */
 static __attribute__((noinline)) int was_ended(void)
@@ -45,17 +50,30 @@ static __attribute__((noinline)) int was_ended(void)
 
 /* Makes a call of the engine, in which others may run. 0; or -1 with an exception when the
  * execution was ended meanwhile. The expression that is made has no reference to give back. */
-#define IN_ENGINE(f, call) (__builtin_setjmp((f)->outside) ? was_ended() : ((void)(call), goes_on(f)))
+#define IN_ENGINE(f, call)                                                                        \
+    (__builtin_setjmp((f)->outside) ? was_ended() : ((f)->in_engine = 1, (void)(call), goes_on(f)))
+
+/* Larger than most frames of C, which could step over a single page. */
+static size_t guard_bytes(void) { return 16 * (size_t)sysconf(_SC_PAGESIZE); }
 
 static char *new_stack(void)
 {
-    size_t guard = (size_t)sysconf(_SC_PAGESIZE);
+    size_t guard = guard_bytes();
     char *base = mmap(NULL, STACK_BYTES + guard, PROT_READ | PROT_WRITE,
                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (base == MAP_FAILED)
         return NULL;
     mprotect(base, guard, PROT_NONE);
     return base + guard;
+}
+
+/* Is the address in the guard below the stack of a thread? */
+static int is_exhausted(uintptr_t address)
+{
+    for (int i = 0; i < n_fibers; i++)
+        if (fibers[i].stack && (uintptr_t)fibers[i].stack - address <= guard_bytes())
+            return 1;
+    return 0;
 }
 
 static void follow_state(int on);
@@ -77,7 +95,7 @@ static PyFiber *prepare_fiber(int number)
         use_state(before);
     }
     f->thread = f->function = f->arguments = f->keywords = NULL;
-    f->started = f->done = f->unwinding = f->daemon = f->active = 0;
+    f->started = f->done = f->unwinding = f->daemon = f->active = f->in_engine = 0;
     f->steps = 0;
     return f;
 }
@@ -140,6 +158,7 @@ static void *run_thread(void *argument)
 {
     PyFiber *f = argument;
     PyObject *result;
+    pml_python_begin(f->stack + STACK_BYTES);
     goes_on(f);
     f->started = 1;
     result = PyObject_Call(f->function, f->arguments, f->keywords);
@@ -151,6 +170,7 @@ static void *run_thread(void *argument)
     clear_fiber(f);
     end_fiber(f);                 /* finalizers of its values may have been abandoned, too */
     f->done = 1;
+    pml_python_end();
     return NULL;
 }
 
@@ -159,16 +179,30 @@ static __attribute__((noinline)) void go_outside(PyFiber *f)
     __builtin_longjmp(f->outside, 1);
 }
 
+/* Nothing can end the thread: its frames, its stack and its thread state stay as they are. */
+static void lose_fiber(PyFiber *f)
+{
+    f->done = 1;
+    f->ts = NULL;
+    f->stack = NULL;
+}
+
+/* A thread inside native code has no call of the engine from which it could be sent outside. */
 static __attribute__((noinline)) void unwind(PyFiber *f)
 {
+    if (!f->in_engine) {
+        lose_fiber(f);
+        return;
+    }
     if (!__builtin_setjmp(unwinder)) {
         goes_on(f);
-        f->unwinding = 1;
+        f->unwinding = ABANDONED;
         go_outside(f);
     }
 }
 
 static void kept_clear(void);
+static void forget_object(void);
 static void note_stacks(void);
 
 /* The program's log is silent while its abandoned threads end. */
@@ -212,6 +246,7 @@ static void after_execution(int ended)
         clear_fiber(&fibers[i]);
     }
     n_fibers = 0;
+    forget_object();
     kept_clear();
     clearing = 0;
     if (alive)
@@ -228,12 +263,12 @@ static void after_execution(int ended)
  * Abandoned once more, because the thread does not come to its end. */
 static int unwinding_step(PyFiber *f)
 {
+    if (f->unwinding == CREATING)
+        return 0;
     if (++f->steps % 1000)
         return 0;
     if (f->steps > MOST_UNWINDING_STEPS) {
-        f->done = 1;              /* its frames and its thread state are lost */
-        f->ts = NULL;
-        f->stack = NULL;
+        lose_fiber(f);
         __builtin_longjmp(unwinder, 1);
     }
     PyErr_SetNone(Abandoned);

@@ -73,6 +73,17 @@ static void name_location(uintptr_t address, PyObject *owner, PyObject *name, in
     Py_XDECREF(text);
 }
 
+/* The first name of a recorded execution. */
+static void name_interpreter_lock(void)
+{
+    PyObject *key = PyLong_FromUnsignedLongLong(pml_python_lock()), *text = PyUnicode_FromString("GIL");
+    PyDict_Clear(location_names);
+    if (key == NULL || text == NULL || PyDict_SetItem(location_names, key, text) < 0)
+        PyErr_Clear();
+    Py_XDECREF(key);
+    Py_XDECREF(text);
+}
+
 /* The address that stands for it. `name` is interned, or NULL for the contents of a container. */
 static uintptr_t location(PyObject *owner, PyObject *name, int is_variable)
 {

@@ -117,6 +117,7 @@ static void give_back(PyObject *lock)
 {
     PyObject *type, *value, *traceback, *result;
     PyErr_Fetch(&type, &value, &traceback);
+    forget_held(lock, 1);
     result = original.lock_release(lock, NULL);
     Py_XDECREF(result);
     PyErr_Restore(type, value, traceback);
@@ -140,6 +141,8 @@ static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
     }
     if (got < 0)
         return NULL;
+    if (!f->unwinding)
+        note_held(lock, direct_place());
     if (acquired_at(f, lock_key(lock), 1) < 0) {
         give_back(lock);          /* the caller does not know that it has the lock */
         return NULL;
@@ -183,6 +186,8 @@ static PyObject *lock_release(PyObject *lock, PyObject *unused)
         give_back(lock);          /* `with` does not try again */
         return NULL;
     }
+    if (!f->unwinding)
+        note_release(lock);
     result = original.lock_release(lock, unused);
     if (result && released_at(f, lock_key(lock)) < 0)
         Py_CLEAR(result);
@@ -193,8 +198,10 @@ static PyObject *lock_exit(PyObject *lock, PyObject *unused) { return lock_relea
 
 static void lock_free(PyObject *lock)
 {
-    if (running())
+    if (running()) {
         forget_lock(lock);
+        forget_held(lock, 0);
+    }
     original.lock_free(lock);
 }
 
@@ -242,6 +249,8 @@ static PyObject *take_rlock(PyObject *lock, int blocking, int64_t span, int64_t 
     }
     o->owner = f->number;
     o->count = count;
+    if (!f->unwinding)
+        note_held(lock, my_place());
     if (acquired_at(f, lock_key(lock), 1) < 0)
         return NULL;
     Py_RETURN_TRUE;
@@ -274,6 +283,7 @@ static int leave_rlock(PyObject *lock, int64_t count)
         return -1;
     o->count = 0;
     o->owner = -1;
+    forget_held(lock, 1);
     return released_at(f, lock_key(lock));
 }
 
@@ -327,6 +337,7 @@ static void rlock_free(PyObject *lock)
     if (running()) {
         owned(lock)->count = 0;
         forget_lock(lock);
+        forget_held(lock, 0);
     }
     original.rlock_free(lock);
 }

@@ -6,13 +6,16 @@
 #include "pulsar_ml/harness/pythreads/native/fibers.c"
 #include "pulsar_ml/harness/pythreads/native/locations.c"
 #include "pulsar_ml/harness/pythreads/native/codes.c"
+#include "pulsar_ml/harness/pythreads/native/held.c"
 #include "pulsar_ml/harness/pythreads/native/locks.c"
 #include "pulsar_ml/harness/pythreads/native/clocks.c"
 #include "pulsar_ml/harness/pythreads/native/threads.c"
 #include "pulsar_ml/harness/pythreads/native/points.c"
 #include "pulsar_ml/harness/pythreads/native/events.c"
 #include "pulsar_ml/harness/pythreads/native/executions.c"
+#include "pulsar_ml/harness/pythreads/native/objects.c"
 #include "pulsar_ml/harness/pythreads/native/unmodelled.c"
+#include "pulsar_ml/harness/pythreads/native/memory.c"
 #include "pulsar_ml/harness/pythreads/native/replace.c"
 #endif
 
@@ -21,6 +24,7 @@ static PyMethodDef METHODS[] = {
     {"attach", (PyCFunction)(void *)attach, METH_VARARGS | METH_KEYWORDS, NULL},
     {"detach", detach, METH_NOARGS, NULL},
     {"set_test", set_test, METH_VARARGS, NULL},
+    {"set_object", set_object, METH_VARARGS, NULL},
     {"place_parts", place_parts, METH_O, NULL},
     {"place_number", place_number, METH_VARARGS, NULL},
 #ifdef WITH_MONITORING

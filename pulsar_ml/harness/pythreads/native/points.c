@@ -75,9 +75,48 @@ static inline int contents(PyObject *container, int writes, uint64_t place)
     return step_at(container, NULL, 0, writes, NULL, 0, place);
 }
 
-/* A call of native code that takes or belongs to a container. */
-static int native_call(PyObject **top, int count, uint64_t place)
+/* Tells the session of native code that is called here, or of a set that is read in its order: the
+ * report names the first, for a call of it is one step unless its module is a checked one, and both
+ * may be the cause of executions that cannot be repeated. */
+static __attribute__((noinline)) void note_native(Instruction *i, PyObject *callable, const void *native,
+                                                  uint64_t place)
 {
+    PyFiber *f = me;
+    PyObject *result;
+    i->native = native;
+    i->noted = session.number;
+    me = NULL;
+    result = PyObject_CallFunction(session.on_native, "OK", callable, (unsigned long long)place);
+    me = f;
+    if (result == NULL)
+        PyErr_WriteUnraisable(session.on_native);
+    Py_XDECREF(result);
+}
+
+static inline void native_at(const Instruction *i, PyObject *callable, uint64_t place)
+{
+    const void *native = callable;
+    if (Py_IS_TYPE(callable, &PyFunction_Type))
+        return;
+    if (PyCFunction_Check(callable))
+        native = ((PyCFunctionObject *)callable)->m_ml;
+    if (unlikely(native != i->native || i->noted != session.number))
+        note_native((Instruction *)i, callable, native, place);
+    if (unlikely(pml_python_recording()))
+        note_waiting_stack();     /* the frames around those of checked code */
+}
+
+/* A set is read in its own order. */
+static inline void note_order(const Instruction *i, PyObject *set, uint64_t place)
+{
+    if (unlikely(i->native != Py_TYPE(set) || i->noted != session.number))
+        note_native((Instruction *)i, set, Py_TYPE(set), place);
+}
+
+/* A call of native code that takes or belongs to a container. */
+static int native_call(PyObject **top, const Instruction *i, uint64_t place)
+{
+    int count = i->number;
 #if PY_VERSION_HEX >= 0x030D0000
     PyObject *callable = top[-count - 2], *self = top[-count - 1], *first = NULL;
     int is_method = self != NULL;
@@ -86,6 +125,7 @@ static int native_call(PyObject **top, int count, uint64_t place)
     PyObject *callable = top[-count - 1 - is_method], *self = is_method ? top[-count - 1] : NULL, *first = NULL;
 #endif
     const char *name;
+    native_at(i, callable, place);
     if (is_method) {
         first = count > 0 ? top[-count] : NULL;
         if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_container(self)) {
@@ -111,6 +151,8 @@ static int native_call(PyObject **top, int count, uint64_t place)
             return contents(first, 1, place);
         return first && is_container(first) && strcmp(name, "id") ? contents(first, 0, place) : 0;
     }
+    if (PyType_Check(callable) && first && PyAnySet_Check(first))
+        note_order(i, first, place);
     if (PyType_Check(callable) && first && is_container(first))
         return contents(first, 0, place);
     return 0;
@@ -119,7 +161,7 @@ static int native_call(PyObject **top, int count, uint64_t place)
 typedef struct { PyObject_HEAD Py_ssize_t index; PyObject *list; } ListIterator;
 typedef struct { PyObject_HEAD PyObject *container; } OtherIterator;
 
-static int iterate(PyObject *iterator, uint64_t place)
+static int iterate(PyObject *iterator, const Instruction *i, uint64_t place)
 {
     PyTypeObject *type = Py_TYPE(iterator);
     PyObject *container = NULL;
@@ -127,6 +169,8 @@ static int iterate(PyObject *iterator, uint64_t place)
         container = ((ListIterator *)iterator)->list;
     else if (type == &PyDictIterKey_Type || type == &PyDictIterItem_Type || type == &PyDictIterValue_Type)
         container = ((OtherIterator *)iterator)->container;
+    else if (type == &PySetIter_Type && ((OtherIterator *)iterator)->container)
+        note_order(i, ((OtherIterator *)iterator)->container, place);
     return container ? contents(container, 0, place) : 0;
 }
 
@@ -168,9 +212,9 @@ static int step_of(InterpreterFrame *frame, PyObject **top, const Instruction *i
     case IN_PLACE:
         return is_container(top[-2]) ? contents(top[-2], 1, place) : 0;
     case ITERATES:
-        return iterate(top[-1], place);
+        return iterate(top[-1], i, place);
     case CALLS:
-        return native_call(top, i->number, place);
+        return native_call(top, i, place);
     case NO_STEP:
         break;
     }

@@ -123,15 +123,17 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
 {
     static char *names[] = {"describe_code", "on_exception", "before", "finish", "after", "thread_class",
                             "active_threads", "started_event", "new_event", "abandoned", "deque", "run_method",
-                            "random", "local", "quiet", "watch", "selection", "checked", NULL};
+                            "random", "local", "quiet", "watch", "on_native", "on_lock",
+                            "selection", "checked", "native", "strict", NULL};
     PyObject *describe, *on_exception, *before, *finish, *after, *thread_class, *threads, *started, *new,
-        *abandoned, *deque, *run, *random, *local, *quiet, *watch;
+        *abandoned, *deque, *run, *random, *local, *quiet, *watch, *on_native, *on_lock;
     unsigned int selection;
-    int checked;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOIp", names, &describe, &on_exception,
+    int checked, native, strict;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOOOIppp", names, &describe, &on_exception,
                                      &before, &finish, &after, &thread_class, &threads, &started, &new,
-                                     &abandoned, &deque, &run, &random, &local, &quiet, &watch, &selection,
-                                     &checked))
+                                     &abandoned, &deque, &run, &random, &local, &quiet, &watch,
+                                     &on_native, &on_lock, &selection, &checked, &native,
+                                     &strict))
         return NULL;
     if (session.attached) {
         PyErr_SetString(PyExc_RuntimeError, "executions of Python threads are under way already");
@@ -155,6 +157,10 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     session.random = Py_NewRef(random);
     session.quiet = Py_NewRef(quiet);
     session.watch = Py_NewRef(watch);
+    session.on_native = Py_NewRef(on_native);
+    session.on_lock = Py_NewRef(on_lock);
+    session.strict = strict;
+    n_remarks = 0;
     session.number++;
     session.thread_class = Py_NewRef(thread_class);
     session.active_threads = Py_NewRef(threads);
@@ -168,7 +174,9 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     if (replace_all() < 0)
         return NULL;
     session.attached = 1;
-    pml_python_attach(after_execution);
+    if (native)
+        follow_memory();
+    pml_python_attach(after_execution, enter_thread, state_of_thread, is_exhausted, !checked);
     return methods_of_thread();
 }
 
@@ -176,8 +184,9 @@ static PyObject *detach(PyObject *module, PyObject *unused)
 {
     if (!session.attached)
         Py_RETURN_NONE;
-    pml_python_attach(NULL);
+    pml_python_attach(NULL, NULL, NULL, NULL, 0);
     put_back_all();
+    leave_memory();
     for (int i = 0; i < MOST_FIBERS; i++) {
         PyThreadState *ts = fibers[i].ts;
         if (ts == NULL)
@@ -197,6 +206,8 @@ static PyObject *detach(PyObject *module, PyObject *unused)
     Py_CLEAR(session.random);
     Py_CLEAR(session.quiet);
     Py_CLEAR(session.watch);
+    Py_CLEAR(session.on_native);
+    Py_CLEAR(session.on_lock);
     Py_CLEAR(session.thread_class);
     Py_CLEAR(session.active_threads);
     Py_CLEAR(session.started_event);

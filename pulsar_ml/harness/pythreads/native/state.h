@@ -19,6 +19,9 @@ enum { STACK_BYTES = 2 << 20 };
 #endif
 enum { IDENT = 1000000 };         /* thread identifiers of an execution follow this number */
 
+/* Steps and waits of a thread that is abandoned, or creates the object under test, are none. */
+typedef enum { NOT_UNWINDING, ABANDONED, CREATING } Unwinding;
+
 /* A Python thread of the execution under way. */
 typedef struct {
     int number;
@@ -27,7 +30,9 @@ typedef struct {
     PyObject *thread;             /* the threading.Thread, or NULL */
     PyObject *function, *arguments, *keywords;
     void *outside[5];             /* where it goes on when the execution was ended */
-    uint8_t started, done, unwinding, daemon, active;   /* active: threading has it */
+    uint8_t unwinding;            /* one of Unwinding */
+    uint8_t started, done, daemon, active;   /* active: threading has it */
+    uint8_t in_engine;            /* it stands in a call of the engine that `outside` leaves */
     uint32_t steps;               /* since the execution was ended */
 } PyFiber;
 
@@ -45,9 +50,12 @@ static struct {
     PyObject *after;              /* of many executions */
     PyObject *quiet;              /* (1) before threads are abandoned, (0) behind that */
     PyObject *watch;              /* code object -> its instructions are announced */
+    PyObject *on_native;          /* a native callable that the code under test calls */
+    PyObject *on_lock;            /* (what, thread, place, thread, place) -> text of a remark */
     PyObject *random;             /* the generator of the module's functions */
     PyObject *thread_class, *active_threads, *started_event, *new_event;
     int checked;                  /* semantics `free`: accesses are checked for races */
+    int strict;                   /* a remark about a lock is a failure */
     int attached;
     uint32_t number;              /* of the session */
 } session;

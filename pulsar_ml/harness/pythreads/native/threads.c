@@ -252,6 +252,14 @@ static PyObject *start_new_thread(PyObject *module, PyObject *arguments)
     return number < 0 ? NULL : PyLong_FromLong(IDENT + number);
 }
 
+static PyObject *virtual_get_ident(PyObject *module, PyObject *unused)
+{
+    PyFiber *f = running();
+    if (f == NULL || f->number == 0)
+        return original.get_ident(module, unused);
+    return PyLong_FromLong(IDENT + f->number);
+}
+
 /* By the order of creation, so that sets of threads have the same order in each repetition. */
 static Py_hash_t thread_hash(PyObject *thread)
 {
