@@ -32,6 +32,8 @@ static void run_calls(Thread *t)
         settle(t);
         if (unlikely(E.recording))
             trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
+        if (unlikely(E.reducing))
+            note_return(t->fresh);
         if (t->fresh)
             done->invoked = E.step;
         done->returned = E.step;
@@ -47,6 +49,8 @@ static void run_calls(Thread *t)
 static void thread_end(Thread *t)
 {
     t->done = 1;
+    if (unlikely(E.reducing))
+        note_object(KEY_ENDS + (uintptr_t)t->number);
     t->op_address = 0;
     E.ready &= ~t->bit;
     E.yielded &= ~t->bit;

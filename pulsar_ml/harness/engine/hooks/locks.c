@@ -39,6 +39,8 @@ static Object *find_object(Thread *t, const void *at, ObjectKind kind)
 {
     uintptr_t address = (uintptr_t)at;
     Object *o = NULL;
+    if (unlikely(E.reducing) && kind != OBJECT_MUTEX && kind != OBJECT_CONDITION && kind != OBJECT_THREAD)
+        give_up_reduction(UNREDUCED_OBJECTS);
     for (uint32_t i = 0; i < n_objects; i++) {
         if (objects[i].address == address && objects[i].kind == kind)
             return &objects[i];
@@ -71,6 +73,8 @@ static void forget_object(Thread *t, Object *o, uint64_t pc)
 {
     if ((o->kind == OBJECT_MUTEX || o->kind == OBJECT_RWLOCK) && (o->owner >= 0 || o->readers))
         misuse(t, (void *)o->address, "a lock is destroyed while a thread holds it", pc);
+    if (unlikely(E.reducing))
+        note_object(o->address);
     if (t->controlled)
         observe_lock(t, (uint32_t)(o - objects));
     if (o->blocked && o->kind != OBJECT_FUTEX && o->kind != OBJECT_THREAD)
@@ -145,6 +149,15 @@ static void release_blocked(Object *o, uint64_t which)
     E.changes++;
 }
 
+/* See schedule/reduction. */
+static int would_wait_for_mutex(uintptr_t mutex, int thread)
+{
+    for (uint32_t i = 0; i < n_objects; i++)
+        if (objects[i].address == mutex && objects[i].kind == OBJECT_MUTEX)
+            return objects[i].owner >= 0 && objects[i].owner != thread;
+    return 0;
+}
+
 static void acquire_object(Thread *t, const Object *o)
 {
     clock_join(t->clock, o->clock);
@@ -167,6 +180,8 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
     o->last = id;
+    if (unlikely(E.reducing) && o->kind == OBJECT_MUTEX)
+        note_mutex(o->address);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x8000);
     watch_reset(t);
     t->watch_lost = 1;
@@ -177,6 +192,8 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 static void released(Thread *t, Object *o, uint32_t *clock, EngineOp op, uint64_t pc)
 {
     clock_join(clock, t->clock);
+    if (unlikely(E.reducing))
+        note_object(o->address);
     if (unlikely(E.x_used)) {
         int reads = clock == o->readers_clock;
         uint32_t *fence_at = reads ? &o->readers_fence_at : &o->fence_at;
@@ -202,6 +219,8 @@ static int too_late(Thread *t, int64_t until)
 {
     if (until == FOREVER)
         return 0;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_TIME);
     if (until <= E.now_ns) {
         turn_over(t, 0);
         return 1;
@@ -233,6 +252,8 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
 {
     Object *o;
     int late;
+    if (unlikely(E.reducing) && until == FOREVER)
+        reduction.next_mutex = (uintptr_t)mutex;
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     if (until != FOREVER)

@@ -29,6 +29,8 @@ EXPORT int64_t pml_python_clock(int step)
 EXPORT void pml_python_point(uintptr_t address, int writes)
 {
     E.hooks++;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_PYTHON);
     announce(current, address, writes);
 }
 
@@ -38,6 +40,8 @@ EXPORT void pml_python_access(uintptr_t address, uintptr_t shadow, int writes, u
 {
     Thread *t = current;
     E.hooks++;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_PYTHON);
     announce(t, address, writes);
     if (shadow)
         plain_bytes(t, shadow, 8, writes ? OP_WRITE : OP_READ, pc);

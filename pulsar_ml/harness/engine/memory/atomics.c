@@ -16,6 +16,8 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
     Variable *v = common ? next_variable(t, address, width, op, pc) : find_variable(t, address, width, op, pc);
     touch(v, t);
     refresh(v, width);
+    if (!common && unlikely(E.reducing))
+        note_access(address, width, op);
     if (v->special)
         meet_special(t, v, op, writes, width, pc);
     return v;
@@ -327,6 +329,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     t->operands = mix64(t->operands ^ *low ^ (uint64_t)index_of(v) << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
+    if (!common && unlikely(E.reducing))
+        note_failed_exchange(address, width);
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
     note_load(common, t, v, history_of(v), m, stale, fail_order);

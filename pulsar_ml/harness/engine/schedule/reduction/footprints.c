@@ -1,0 +1,80 @@
+/* Footprints of transitions. A transition is what a thread does from one scheduling point to its
+ * next one; its footprint says what other threads could notice of it. Transitions of two threads
+ * whose footprints do not clash can be made in either order: the same execution. */
+
+enum { MOST_TOUCHES = 6, REDUCED_THREADS = 16 };
+
+/* MAY_WRITE: a failed exchange, which writes where it comes at another time. OBJECT: no atomic, so
+ * the order of any two touches of which one writes matters in each mode. TOGETHER: two of them
+ * never clash. HARD: the thread could not have gone on before the other touch. */
+enum { TOUCH_READS = 1, TOUCH_WRITES = 2, TOUCH_MAY_WRITE = 4, TOUCH_OBJECT = 8, TOUCH_TOGETHER = 16,
+       TOUCH_HARD = 32 };
+
+/* Touches that are no address of the code under test. */
+enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ENDS = 64 };
+
+typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode; } Touch;
+
+/* all: clashes with everything. late: touches what a transition may touch behind its first access,
+ * depending on what that access read. announced: the first touch is the announced one. */
+typedef struct { uint8_t n, all, late, announced; Touch touches[MOST_TOUCHES]; } Footprint;
+
+static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode)
+{
+    f->late |= address == KEY_HEAP || address == KEY_CALLS;
+    if (f->announced && f->touches[0].address == address) {
+        f->announced = 0;
+        f->touches[0] = (Touch){address, bytes, mode};
+        return;
+    }
+    for (int i = 0; i < f->n; i++)
+        if (f->touches[i].address == address && f->touches[i].bytes == bytes) {
+            uint8_t together = f->touches[i].mode & mode & TOUCH_TOGETHER;
+            f->touches[i].mode = (uint8_t)((f->touches[i].mode | mode) & ~TOUCH_TOGETHER) | together;
+            return;
+        }
+    if (f->n == MOST_TOUCHES)
+        f->all = 1;
+    else
+        f->touches[f->n++] = (Touch){address, bytes, mode};
+}
+
+static void join_footprint(Footprint *into, const Footprint *from)
+{
+    into->all |= from->all;
+    for (int i = 0; i < from->n; i++)
+        add_touch(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode);
+    into->late |= from->late;
+}
+
+static inline int overlap(const Touch *a, const Touch *b)
+{
+    return a->address - b->address < b->bytes || b->address - a->address < a->bytes;
+}
+
+static inline int touches_clash(const Touch *a, const Touch *b, uint8_t writes)
+{
+    return overlap(a, b) && (a->mode | b->mode) & writes && !(a->mode & b->mode & TOUCH_TOGETHER);
+}
+
+/* Which of two transitions would be made at another time than it was, so that what it does behind
+ * its first access is not known. */
+enum { BOTH_KNOWN = 0, FIRST_UNSURE = 1, SECOND_UNSURE = 2 };
+
+/* Does the order of the two matter? */
+static int clash(const Footprint *a, const Footprint *b, int unsure)
+{
+    uint8_t writes = TOUCH_WRITES;
+    if (a->all | b->all)
+        return 1;
+    if (unsure) {
+        writes |= TOUCH_MAY_WRITE;
+        if ((b->late && unsure & FIRST_UNSURE) || (a->late && unsure & SECOND_UNSURE))
+            return 1;
+    }
+    for (int i = 0; i < a->n; i++)
+        for (int j = 0; j < b->n; j++)
+            if (touches_clash(&a->touches[i], &b->touches[j], writes))
+                return 1;
+    return 0;
+}
