@@ -28,6 +28,8 @@ class Explored:
     """The executions of a program: outcomes, classes, and what an exhaustive search proved.
 
     ``failure`` is the text of a failure other than a deadlock, which ended the run; or "".
+    ``hashes`` name the classes. Of a search with reduction, ``blocked`` counts the executions that
+    it left, and ``unreduced`` is why it was given up.
     """
 
     outcomes: set[Outcome]

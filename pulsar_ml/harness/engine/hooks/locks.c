@@ -279,6 +279,8 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
     o = find_object(t, mutex, OBJECT_MUTEX);
     observe_lock(t, (uint32_t)(o - objects));
     if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number)) {
+        if (unlikely(E.reducing))
+            note_failed((uintptr_t)mutex, 1);
         hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
         return EBUSY;
     }
@@ -406,6 +408,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
         release_blocked(o, nth_thread(o->blocked, which)->bit);
         woken++;
     }
+    if (unlikely(E.reducing) && woken == 0)
+        note_failed((uintptr_t)at, 1);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x9000);
     if (E.recording)
         trace_event(t, OP_WAKE, (uintptr_t)at, 0, 0, pc);

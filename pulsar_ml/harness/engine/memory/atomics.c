@@ -330,7 +330,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     *low = m->low;
     *high = m->high;
     if (!common && unlikely(E.reducing))
-        note_failed_exchange(address, width);
+        note_failed(address, width);
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
     note_load(common, t, v, history_of(v), m, stale, fail_order);

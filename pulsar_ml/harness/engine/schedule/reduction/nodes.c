@@ -87,12 +87,13 @@ static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t by
     note_touch(address, bytes, (op == OP_STORE ? 0 : TOUCH_READS) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
 }
 
-static __attribute__((noinline)) void note_failed_exchange(uintptr_t address, uint32_t bytes)
+/* An exchange or an attempt at a lock fails, or a notification wakes nobody: it only read. */
+static __attribute__((noinline)) void note_failed(uintptr_t address, uint32_t bytes)
 {
     Footprint *f = footprint_now();
     for (int i = 0; f && i < f->n; i++)
         if (f->touches[i].address == address && f->touches[i].bytes == bytes)
-            f->touches[i].mode = TOUCH_READS | TOUCH_MAY_WRITE;
+            f->touches[i].mode = (uint8_t)((f->touches[i].mode & ~TOUCH_WRITES) | TOUCH_MAY_WRITE);
 }
 
 /* A lock or the like is released, or ends. */
