@@ -14,7 +14,8 @@ from pulsar_ml.structures.cursor_heap cimport (
     cursor_heap_replace, cursor_heap_slowest, cursor_heap_update, heap_pool_init,
 )
 from pulsar_ml.structures.cursor_registry cimport (
-    CursorPosition, registry_has_durable, registry_size, registry_version, tracked_at, untracked,
+    CursorPosition, CursorRegistry, registry_has_durable, registry_size, registry_version,
+    tracked_at, untracked,
 )
 from pulsar_ml.structures.object_pool cimport Pool, pool_destroy
 
@@ -65,9 +66,62 @@ cdef class NativeCursorMemory:
 cdef NativeCursorMemory cursor_memory = NativeCursorMemory.__new__(NativeCursorMemory)
 
 
+# What both containers know of their cursors: names, and the registry that counts them.
+@cython.internal
+@cython.no_gc
+cdef class NamedCursors:
+    cdef NativeCursorMemory owner
+    cdef CursorRegistry* registry
+    cdef dict ids
+    cdef object naming          # held while a name comes or goes
+
+    def __cinit__(self, *arguments, **options):
+        if type(self) is NamedCursors:
+            raise TypeError("a container of cursors is active or not; create one of the two classes")
+        self.owner = cursor_memory
+        self.ids = {}
+        self.naming = GatedLock.__new__(GatedLock)
+
+    cdef uint64_t id_of(self, str name) except? 0:
+        return self.ids.get(name, 0)
+
+    @property
+    def is_empty(self) -> bool:
+        return registry_size(self.registry) == 0
+
+    @property
+    def has_durable_cursors(self) -> bool:
+        return registry_has_durable(self.registry)
+
+    @property
+    def data_version(self) -> int:
+        """A number that grows with every change."""
+        return registry_version(self.registry)
+
+    def __len__(self) -> int:
+        """Registered cursors, tracked or not."""
+        return registry_size(self.registry)
+
+    def __bool__(self) -> bool:
+        """True, also for one without cursors; see :attr:`is_empty`."""
+        return True
+
+    def __contains__(self, name) -> bool:
+        return name in self.ids
+
+    def __iter__(self):
+        """Names in the order of registration, without those removed before they are reached."""
+        with self.naming:
+            names = list(self.ids)
+        return (name for name in names if name in self)
+
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {len(self)} cursors>"
+
+
 @cython.final
 @cython.no_gc
-cdef class ActiveManagedCursorContainer:
+cdef class ActiveManagedCursorContainer(NamedCursors):
     """The active cursors of a managed ledger: how many are at the position of one of them or before
     it.
 
@@ -84,10 +138,7 @@ cdef class ActiveManagedCursorContainer:
     every move.
     """
 
-    cdef NativeCursorMemory owner
     cdef ActiveCursors native
-    cdef dict ids
-    cdef object naming          # held while a name comes or goes
 
     def __cinit__(
         self, *, continue_caching_added_entries_after_last_active_cursor_leaves_millis=2000, now_ns=None
@@ -95,9 +146,7 @@ cdef class ActiveManagedCursorContainer:
         cdef int64_t grace = to_grace(
             continue_caching_added_entries_after_last_active_cursor_leaves_millis,
             "continue_caching_added_entries_after_last_active_cursor_leaves_millis")
-        self.owner = cursor_memory
-        self.ids = {}
-        self.naming = GatedLock.__new__(GatedLock)
+        self.registry = &self.native.registry
         active_cursors_init(&self.native, &self.owner.active, grace, to_now(now_ns, "now_ns"))
 
     def __dealloc__(self):
@@ -106,9 +155,6 @@ cdef class ActiveManagedCursorContainer:
                 native_enter()
                 active_cursors_destroy(&self.native)
                 native_leave()
-
-    cdef uint64_t id_of(self, str name) except? 0:
-        return self.ids.get(name, 0)
 
     def add(self, str name not None, at=None, *, bint durable=True) -> None:
         """Register a cursor, at a position or without one.
@@ -193,43 +239,11 @@ cdef class ActiveManagedCursorContainer:
         """
         return active_cursors_should_cache(&self.native, to_now(now_ns, "now_ns"))
 
-    @property
-    def is_empty(self) -> bool:
-        return registry_size(&self.native.registry) == 0
-
-    @property
-    def has_durable_cursors(self) -> bool:
-        return registry_has_durable(&self.native.registry)
-
-    @property
-    def data_version(self) -> int:
-        """A number that grows with every change."""
-        return registry_version(&self.native.registry)
-
-    def __len__(self) -> int:
-        """Registered cursors, tracked or not: the reads to expect of an entry that is added now."""
-        return registry_size(&self.native.registry)
-
-    def __bool__(self) -> bool:
-        """True, also for one without cursors; see :attr:`is_empty`."""
-        return True
-
-    def __contains__(self, name) -> bool:
-        return name in self.ids
-
-    def __iter__(self):
-        """Names in the order of registration, without those removed before they are reached."""
-        with self.naming:
-            names = list(self.ids)
-        return (name for name in names if name in self)
-
-    def __repr__(self) -> str:
-        return f"<ActiveManagedCursorContainer {len(self)} cursors>"
 
 
 @cython.final
 @cython.no_gc
-cdef class ManagedCursorContainer:
+cdef class ManagedCursorContainer(NamedCursors):
     """Cursors of a managed ledger: which position is the slowest, after every change.
 
     Of use for durable cursors, whose slowest position decides which ledgers can be trimmed, and for
@@ -240,15 +254,10 @@ cdef class ManagedCursorContainer:
     Pulsar 4.1, with removals that keep the order.
     """
 
-    cdef NativeCursorMemory owner
     cdef CursorHeap native
-    cdef dict ids
-    cdef object naming          # held while a name comes or goes
 
     def __cinit__(self):
-        self.owner = cursor_memory
-        self.ids = {}
-        self.naming = GatedLock.__new__(GatedLock)
+        self.registry = &self.native.registry
         cursor_heap_init(&self.native, &self.owner.heap)
 
     def __dealloc__(self):
@@ -257,9 +266,6 @@ cdef class ManagedCursorContainer:
                 native_enter()
                 cursor_heap_destroy(&self.native)
                 native_leave()
-
-    cdef uint64_t id_of(self, str name) except? 0:
-        return self.ids.get(name, 0)
 
     def add(self, str name not None, at=None, *, bint durable=True) -> None:
         """Register a cursor, at a position or without one.
@@ -322,36 +328,3 @@ cdef class ManagedCursorContainer:
             slowest = cursor_heap_slowest(&self.native)
             native_leave()
         return from_place(slowest)
-
-    @property
-    def is_empty(self) -> bool:
-        return registry_size(&self.native.registry) == 0
-
-    @property
-    def has_durable_cursors(self) -> bool:
-        return registry_has_durable(&self.native.registry)
-
-    @property
-    def data_version(self) -> int:
-        """A number that grows with every change."""
-        return registry_version(&self.native.registry)
-
-    def __len__(self) -> int:
-        """Registered cursors, tracked or not."""
-        return registry_size(&self.native.registry)
-
-    def __bool__(self) -> bool:
-        """True, also for one without cursors; see :attr:`is_empty`."""
-        return True
-
-    def __contains__(self, name) -> bool:
-        return name in self.ids
-
-    def __iter__(self):
-        """Names in the order of registration, without those removed before they are reached."""
-        with self.naming:
-            names = list(self.ids)
-        return (name for name in names if name in self)
-
-    def __repr__(self) -> str:
-        return f"<ManagedCursorContainer {len(self)} cursors>"

@@ -6,21 +6,21 @@ else. A name is loaded when it is first used, so that ``import pulsar_ml.harness
 *Building and loading.* :func:`build_extension`, :func:`checked_extension`, :func:`load_extension`,
 :func:`load_checked`.
 
-*Subjects and programs.* :class:`Subject`, :class:`Program`, :class:`InvariantViolation`.
+*Subjects and programs.* :class:`Subject`, :class:`Program`.
 
 *Real threads.* :func:`run_program`, :func:`record_run`.
 
-*Functions as tests, structures by their operations.* :func:`check`, :class:`Checked`,
-:func:`operations`.
+*Functions as tests, structures by their operations.* :func:`check`, :func:`operations`.
 
-*Interleavings under the engine.* :func:`interleave`, :class:`Interleavings`,
-:class:`InterleavingFailure`, :func:`explore`, :class:`Exploration`, :class:`Failure`,
-:func:`shrink`.
+*Interleavings under the engine.* :func:`interleave`, :func:`explore`, :func:`shrink`.
 
 *Histories and models.* :class:`History`, :class:`Call`, :func:`load_history`,
 :func:`save_history`, :func:`check_history`, :func:`check_model`, :class:`PlainJudge`.
 
 *Hypothesis* (needs the package ``hypothesis``). :mod:`strategies`, :class:`ConcurrentMachine`.
+
+*Results and failures of these.* :class:`Checked`, :class:`Interleavings`, :class:`Exploration`,
+:class:`Failure`, :class:`InterleavingFailure`, :class:`InvariantViolation`.
 
 Cython code uses ``from pulsar_ml.harness cimport ...`` for what ``harness/__init__.pxd`` lists, and
 C code includes ``pulsar_ml/harness/subject.h``.

@@ -36,7 +36,7 @@ def test_a_plain_race_is_reported(tmp_path: Path) -> None:
         HERE / "plain_race.pyx", into=tmp_path, flags=["-fsanitize=thread", "-g", "-Wno-tsan"]
     )
     done = sanitized(
-        "thread", "--suites", "tests.builds.race_suites", "run", "plain_race",
+        "thread", "run", "plain_race", "--suites", "tests.builds.race_suites",
         "--module", str(module), "--seeds", "20", "--records", str(tmp_path / "records"),
     )  # fmt: skip
     assert done.returncode == REPORTED, done.stdout + done.stderr

@@ -34,6 +34,8 @@ def project(
     name = str(request.param)
     folder = tmp_path / name
     shutil.copytree(PROJECTS / name, folder)
+    if name in ("setuptools", "scikit"):
+        shutil.copy(PROJECTS / "counter.c", folder)
     monkeypatch.chdir(folder)
     return folder
 

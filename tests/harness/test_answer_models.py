@@ -22,7 +22,7 @@ from pulsar_ml.specs import (
     stamped_lock,
     wrapper_answers,
 )
-from tests.harness.test_judge import Row, history
+from tests.answers import Row, history
 
 ANSWERS = {
     "entry_wrapper": wrapper_answers,

@@ -11,7 +11,7 @@ import pytest
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import Explorer
-from pulsar_ml.harness.histories.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
+from pulsar_ml.harness.histories.history import RECORD
 from pulsar_ml.harness.histories.recording import history_before, history_of_execution
 from pulsar_ml.harness.judges import judge as judge_module
 from pulsar_ml.harness.judges.judge import ModelJudge, Prepared
@@ -28,36 +28,10 @@ from pulsar_ml.specs import (
     refcount,
     stamped_lock,
 )
-
-# thread, operation, arguments, answer, invoked, returned
-Row = tuple[int, str, tuple[int, ...], tuple[int, tuple[int, ...]], int, int]
+from tests.answers import Row, history
 
 MAP = {"chunk_bits": 1, "limit": 200, "spread": 5}
 CACHES = {"caches": 1, "keys": 8, "length_shift": 0, "policy": 0}
-
-
-def history(rows: Sequence[Row], settings: dict[str, int]) -> History:
-    names = sorted({row[1] for row in rows})
-    signatures = tuple(
-        Signature(name, max(len(row[2]) for row in rows if row[1] == name), ANSWER)
-        for name in names
-    )
-    records = [
-        (
-            thread,
-            names.index(name),
-            [*values, 0, 0, 0][:3],
-            [status, *words],
-            start,
-            end,
-            RETURNED,
-            0,
-        )
-        for thread, name, values, (status, words), start, end in rows
-    ]
-    return History(
-        signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", settings
-    )
 
 
 def refused(model: Any, settings: dict[str, int], *rows: Row, fresh: bool = False) -> str:

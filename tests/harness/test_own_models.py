@@ -16,7 +16,8 @@ from pulsar_ml.specs import (
     range_answers,
     receive_buffer,
 )
-from tests.harness.test_judge import Row, refused
+from tests.answers import Row
+from tests.harness.test_judge import refused
 
 HEAP = {"cursors": 8, "values": 8, "chunk_bits": 0}
 ACTIVE = {**HEAP, "grace": 10}

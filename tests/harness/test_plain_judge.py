@@ -14,7 +14,7 @@ from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
-from tests.harness.test_judge import Row, history
+from tests.answers import Row, history
 
 
 class Numbers:

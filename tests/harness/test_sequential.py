@@ -25,7 +25,8 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import answer
 from pulsar_ml.suites.registry import SUITES
-from tests.harness.test_judge import Row, refused
+from tests.answers import Row
+from tests.harness.test_judge import refused
 from tests.harness.toys.build_toys import toys_path
 
 

@@ -1,14 +1,13 @@
 from __future__ import annotations
 
-import numpy as np
 import pytest
 
-from pulsar_ml.harness.histories.history import ANSWER, RECORD, RETURNED, History, Signature, frozen
 from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.specs import answer, delayed_answers
 from pulsar_ml.specs.delay import digest
 from pulsar_ml.suites.delayed_manager import SUITE
+from tests.answers import Row, history
 from tests.structures.machine import (
     SEEDS,
     TRIAL_SEEDS,
@@ -195,33 +194,11 @@ def test_a_trigger_after_the_close_is_noticed() -> None:
 
 # The judge of concurrent answers: what it accepts and refuses.
 
-Row = tuple[int, str, tuple[int, ...], tuple[int, tuple[int, ...]], int, int]
 SETTINGS = {"tick": 1, "strict": 1, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5}
 
 
 def refused(*rows: Row) -> str:
-    names = sorted({row[1] for row in rows})
-    signatures = tuple(
-        Signature(name, max(len(row[2]) for row in rows if row[1] == name), ANSWER)
-        for name in names
-    )
-    records = [
-        (
-            thread,
-            names.index(name),
-            [*chosen, 0, 0, 0][:3],
-            [status, *words],
-            start,
-            end,
-            RETURNED,
-            0,
-        )
-        for thread, name, chosen, (status, words), start, end in rows
-    ]
-    history = History(
-        signatures, frozen(np.array(records, dtype=RECORD)), (), "test", "test", SETTINGS
-    )
-    return ModelJudge(delayed_answers.Model).message(history, 2)
+    return ModelJudge(delayed_answers.Model).message(history(rows, SETTINGS), 2)
 
 
 def add(message: int, start: int, end: int, *, thread: int = 0, status: int = TRACKED) -> Row:

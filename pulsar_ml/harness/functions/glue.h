@@ -85,23 +85,25 @@ PML_UNSEEN static void pml_destroy(void *instance)
     pml_end_globals();
 }
 
-/* Calls a test; an exception that leaves it is the failure. */
-PML_UNSEEN static void pml_call(void (*test)(void), PmlViolation *violation)
-{
+/* Makes a call; an exception that leaves it is a violation. */
 #ifdef __cplusplus
-    try {
-        test();
-    } catch (abi::__forced_unwind &) {
-        throw;
-    } catch (...) {
-        violation->found = 1;
-        std::snprintf(violation->invariant, sizeof violation->invariant, "exception");
-        pml_describe_exception(violation->message, sizeof violation->message);
+#define PML_GUARDED(call, violation)                                                                  \
+    try {                                                                                             \
+        call;                                                                                         \
+    } catch (abi::__forced_unwind &) {                                                                \
+        throw;                                                                                        \
+    } catch (...) {                                                                                   \
+        (violation)->found = 1;                                                                       \
+        std::snprintf((violation)->invariant, sizeof (violation)->invariant, "exception");            \
+        pml_describe_exception((violation)->message, sizeof (violation)->message);                    \
     }
 #else
-    (void)violation;
-    test();
+#define PML_GUARDED(call, violation) (void)(violation), call
 #endif
+
+PML_UNSEEN static void pml_call(void (*test)(void), PmlViolation *violation)
+{
+    PML_GUARDED(test(), violation);
 }
 
 static const PmlOperation PML_RUN = {"test", 1, PML_ANY_THREAD, 0, 0, {{0, 0, 0}}};

@@ -152,26 +152,12 @@ void pml_answer(PmlResult *result, T &&returned, const Written &...written)
 }
 #endif
 
-/* Calls an operation; an exception that leaves it is a violation. */
 typedef void (*PmlOperationFunction)(void *instance, const int64_t *arguments, PmlResult *result);
 
 PML_UNSEEN static void pml_apply_one(PmlOperationFunction operation, void *instance,
                                      const int64_t *arguments, PmlResult *result,
                                      PmlViolation *violation)
 {
-#ifdef __cplusplus
-    try {
-        operation(instance, arguments, result);
-    } catch (abi::__forced_unwind &) {
-        throw;
-    } catch (...) {
-        violation->found = 1;
-        std::snprintf(violation->invariant, sizeof violation->invariant, "exception");
-        pml_describe_exception(violation->message, sizeof violation->message);
-    }
-#else
-    (void)violation;
-    operation(instance, arguments, result);
-#endif
+    PML_GUARDED(operation(instance, arguments, result), violation);
 }
 #endif
