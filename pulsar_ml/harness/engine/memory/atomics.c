@@ -28,6 +28,10 @@ INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m
     uint32_t now = t->clock[t->number];
     observe(common, t, h, h.n - 1 - stale, m, is_sc(order), now);
     acquire_from(common, t, m, order);
+    if (!common && unlikely(E.reducing)) {
+        note_order(order);
+        note_read(m->id);
+    }
     if (!common && unlikely(E.recording))
         trace_known(t);
     ((uint32_t *)h.block)[t->number] = now;
@@ -94,6 +98,8 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
     History h = history_of(v);
     uint32_t place = (uint32_t)h.n, back = 0;
     Message *m;
+    if (!common && unlikely(E.reducing))
+        note_order(order);
     if (only_newest(v, is_sc(order))) {
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
@@ -248,6 +254,10 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     Message *m;
     observe(common, t, history_of(v), place, read, is_sc(order), t->clock[t->number]);
     acquire_from(common, t, read, order);
+    if (!common && unlikely(E.reducing)) {
+        note_order(order);
+        note_read(read->id);
+    }
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
     m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
                                      : place_store(t, v, place + 1, order, read);

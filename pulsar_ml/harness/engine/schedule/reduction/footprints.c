@@ -52,29 +52,41 @@ static inline int overlap(const Touch *a, const Touch *b)
     return a->address - b->address < b->bytes || b->address - a->address < a->bytes;
 }
 
-static inline int touches_clash(const Touch *a, const Touch *b, uint8_t writes)
+/* READ_CLASH: mode c11 alone. There a load may come before or behind a store of its location, and a
+ * store takes any place in modification order: only a load that comes first cannot read the store. */
+typedef enum { NO_CLASH, READ_CLASH, ORDER_CLASH } Clash;
+
+/* Does it matter whether `a` comes before `b`? */
+static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes)
 {
-    return overlap(a, b) && (a->mode | b->mode) & writes && !(a->mode & b->mode & TOUCH_TOGETHER);
+    if (!overlap(a, b) || !((a->mode | b->mode) & writes) || a->mode & b->mode & TOUCH_TOGETHER)
+        return NO_CLASH;
+    if (E.config.mode == MODE_SC || (a->mode | b->mode) & TOUCH_OBJECT || a->address != b->address ||
+        a->bytes != b->bytes)
+        return ORDER_CLASH;
+    return a->mode & TOUCH_READS && b->mode & writes ? READ_CLASH : NO_CLASH;
 }
 
 /* Which of two transitions would be made at another time than it was, so that what it does behind
  * its first access is not known. */
 enum { BOTH_KNOWN = 0, FIRST_UNSURE = 1, SECOND_UNSURE = 2 };
 
-/* Does the order of the two matter? */
-static int clash(const Footprint *a, const Footprint *b, int unsure)
+/* Does it matter whether `a` comes before `b`? */
+static Clash clash(const Footprint *a, const Footprint *b, int unsure)
 {
     uint8_t writes = TOUCH_WRITES;
+    Clash most = NO_CLASH;
     if (a->all | b->all)
-        return 1;
+        return ORDER_CLASH;
     if (unsure) {
         writes |= TOUCH_MAY_WRITE;
         if ((b->late && unsure & FIRST_UNSURE) || (a->late && unsure & SECOND_UNSURE))
-            return 1;
+            return ORDER_CLASH;
     }
     for (int i = 0; i < a->n; i++)
-        for (int j = 0; j < b->n; j++)
-            if (touches_clash(&a->touches[i], &b->touches[j], writes))
-                return 1;
-    return 0;
+        for (int j = 0; j < b->n; j++) {
+            Clash found = touches_clash(&a->touches[i], &b->touches[j], writes);
+            most = found > most ? found : most;
+        }
+    return most;
 }

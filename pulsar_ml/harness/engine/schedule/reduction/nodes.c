@@ -13,6 +13,7 @@ enum { UNREDUCED_MODE = 1, UNREDUCED_LOOPS = 2, UNREDUCED_TIME = 4, UNREDUCED_OB
 typedef struct {
     Footprint footprint;          /* of the transition that is made from here */
     uint64_t sleep;               /* threads whose next transition was searched from here or before */
+    uint64_t half;                /* of those, woken by a store, and to read from such a store alone */
     uint64_t enabled;
     uintptr_t acquired;           /* the mutex that the transition took, or 0 */
     int32_t enabler;              /* the node whose transition let the thread go on; -1: none */
@@ -20,9 +21,11 @@ typedef struct {
     uint32_t handed;              /* and behind this transition */
     uint8_t thread;
     uint8_t waited;               /* it waits for the mutex while another thread holds it */
+    uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
     uint8_t kept;                 /* the thread's entry of `asleep` is of transitions made from here */
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
-    Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` */
+    uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
+    Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` and `half` */
 } ReducedNode;
 
 /* A choice of a value; the node before it, NONE: it comes before the first. */
@@ -85,6 +88,52 @@ static __attribute__((noinline)) void note_only(uintptr_t address, int mode)
 static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t bytes, EngineOp op)
 {
     note_touch(address, bytes, (op == OP_STORE ? 0 : TOUCH_READS) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
+    if (op != OP_LOAD && footprint_now())
+        reduction.nodes[reduction.node_at - 1].stored = step_id(current);
+}
+
+/* Which seq_cst operation comes first may matter to both. */
+static __attribute__((noinline)) void note_order(int order)
+{
+    if (order == __ATOMIC_SEQ_CST && E.config.mode != MODE_SC)
+        note_touch(KEY_FENCES, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+}
+
+/* The node whose transition made this store; NONE: it was there from the start. */
+static uint32_t store_node(uint32_t id)
+{
+    for (uint32_t i = reduction.node_at; id && i-- > 0;)
+        if (reduction.nodes[i].stored == id)
+            return i;
+    return NONE;
+}
+
+/* May the running thread read this store, or was that searched before? */
+static int is_new_read(uint32_t id)
+{
+    const ReducedNode *node = &reduction.nodes[reduction.node_at - 1];
+    uint32_t made;
+    if (reduction.stuck || reduction.node_at == 0 || !(node->half >> node->thread & 1))
+        return 1;
+    made = store_node(id);
+    return made != NONE && made >= node->since[node->thread];
+}
+
+static __attribute__((noinline, noreturn)) void leave_execution(void)
+{
+    E.failure.kind = END_BLOCKED;
+    abandon();
+}
+
+/* The step reads this store. */
+static __attribute__((noinline)) void note_read(uint32_t id)
+{
+    if (E.config.mode != MODE_C11 || !current->controlled)
+        return;
+    if (!is_new_read(id))
+        leave_execution();
+    if (footprint_now())
+        reduction.nodes[reduction.node_at - 1].read = id;
 }
 
 /* An exchange or an attempt at a lock fails, or a notification wakes nobody: it only read. */
@@ -94,6 +143,8 @@ static __attribute__((noinline)) void note_failed(uintptr_t address, uint32_t by
     for (int i = 0; f && i < f->n; i++)
         if (f->touches[i].address == address && f->touches[i].bytes == bytes)
             f->touches[i].mode = (uint8_t)((f->touches[i].mode & ~TOUCH_WRITES) | TOUCH_MAY_WRITE);
+    if (f)
+        reduction.nodes[reduction.node_at - 1].stored = 0;
 }
 
 /* A lock or the like is released, or ends. */
@@ -211,15 +262,21 @@ static uint64_t would_wait(uint64_t mask)
     return waits;
 }
 
-/* The sleeping threads whose next transitions do not clash with the one made from the node before. */
+/* The sleeping threads whose next transitions do not clash with the one made from the node before.
+ * One that it could only have read from is woken for that. */
 static void pass_sleep(ReducedNode *node, const ReducedNode *before)
 {
-    for (uint64_t rest = before->sleep; rest; rest &= rest - 1) {
+    for (uint64_t rest = (before->sleep | before->half) & ~(UINT64_C(1) << before->thread); rest; rest &= rest - 1) {
         int u = __builtin_ctzll(rest);
-        if (u != before->thread && !clash(&before->asleep[u], &before->footprint, BOTH_KNOWN)) {
+        Clash how = clash(&before->asleep[u], &before->footprint, BOTH_KNOWN);
+        if (how == ORDER_CLASH)
+            continue;
+        if (how == NO_CLASH && before->sleep >> u & 1)
             node->sleep |= UINT64_C(1) << u;
-            node->asleep[u] = before->asleep[u];
-        }
+        else
+            node->half |= UINT64_C(1) << u;
+        node->asleep[u] = before->asleep[u];
+        node->since[u] = before->since[u];
     }
 }
 
@@ -267,7 +324,7 @@ static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t
     }
     node = &reduction.nodes[reduction.n_nodes];
     before = reduction.n_nodes ? node - 1 : NULL;
-    node->sleep = 0;
+    node->sleep = node->half = 0;
     node->enabled = enabled;
     node->wakeups = node->handed = NONE;
     if (before) {
@@ -275,10 +332,8 @@ static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t
         node->wakeups = before->handed;
         before->handed = NONE;
     }
-    if (!first_thread(node, t)) {
-        E.failure.kind = END_BLOCKED;
-        abandon();
-    }
+    if (!first_thread(node, t))
+        leave_execution();
     reduction.n_nodes++;
     return node;
 }
@@ -291,6 +346,7 @@ static void begin_transition(ReducedNode *node)
         f->n = f->late = f->announced = 0;
         f->all = next->all;
         node->acquired = 0;
+        node->stored = node->read = 0;
         node->waited = next->mutex != 0;
         node->enabler = reduction.enablers[node->thread];
         if (next->address) {

@@ -36,7 +36,8 @@ static int begin_with(ReducedNode *node, Step *steps, int n)
 {
     for (uint64_t rest = node->sleep; rest; rest &= rest - 1) {
         int u = __builtin_ctzll(rest);
-        if (comes_first(steps, n, u, &node->asleep[u], 0) >= 0)
+        int place = comes_first(steps, n, u, &node->asleep[u], 0);
+        if (place >= 0 && place < n)
             return 1;
     }
     return insert_wakeups(&node->wakeups, steps, n);
@@ -72,6 +73,28 @@ static uint32_t last_taken(uint32_t at, uintptr_t mutex)
     return NONE;
 }
 
+/* Mode c11: the loads of a location that could have read the store from node `at`, had it come first.
+ * A read-modify-write may then read another store than it did. One that failed to exchange might
+ * have exchanged what another one took. */
+static int analyse_reads(uint32_t at)
+{
+    ReducedNode *node = &reduction.nodes[at];
+    for (uint32_t i = at; i-- > 0;) {
+        const ReducedNode *other = &reduction.nodes[i];
+        if (other->thread == node->thread || is_before(other, node) ||
+            clash(&other->footprint, &node->footprint, other->stored ? SECOND_UNSURE : BOTH_KNOWN) != READ_CLASH)
+            continue;
+        if (!reverse_race(i, at, node->thread, &node->footprint))
+            return 0;
+    }
+    for (uint32_t i = at; node->read && i-- > 0;)
+        if (reduction.nodes[i].stored == node->read) {
+            join_clocks(node, &reduction.nodes[i]);
+            break;
+        }
+    return 1;
+}
+
 /* What must come before the transition from node `at`, and its races. */
 static int analyse(uint32_t at)
 {
@@ -95,12 +118,14 @@ static int analyse(uint32_t at)
     for (uint32_t i = at; i-- > 0;) {
         ReducedNode *other = &reduction.nodes[i];
         if (other->thread == thread || is_before(other, node) ||
-            !clash(&other->footprint, &node->footprint, BOTH_KNOWN))
+            clash(&other->footprint, &node->footprint, BOTH_KNOWN) != ORDER_CLASH)
             continue;
         if (!clash_is_hard(other, node) && !reverse_race(i, at, thread, &node->footprint))
             return 0;
         join_clocks(node, other);
     }
+    if (E.config.mode == MODE_C11 && !analyse_reads(at))
+        return 0;
     return taken == NONE || reverse_race(taken, at, thread, &node->footprint);
 }
 
@@ -184,6 +209,8 @@ static int next_reduced_path(void)
         }
         node = &reduction.nodes[last];
         node->sleep |= UINT64_C(1) << node->thread;
+        node->half &= ~(UINT64_C(1) << node->thread);
+        node->since[node->thread] = last;
         free_wakeups(node->handed);
         node->handed = NONE;
         if (next_sequence(node)) {

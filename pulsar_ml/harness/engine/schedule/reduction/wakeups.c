@@ -66,7 +66,7 @@ static int insert_wakeups(uint32_t *at, Step *steps, int n)
         for (; branch != NONE; branch = wakeups.all[branch].next) {
             const Wakeup *w = &wakeups.all[branch];
             int place = comes_first(steps, n, w->thread, &w->footprint, w->last);
-            if (place < 0)
+            if (place < 0 || (place == n && is_root))
                 continue;
             if (place < n) {
                 memmove(&steps[place], &steps[place + 1], (size_t)(n - place - 1) * sizeof *steps);
