@@ -27,6 +27,7 @@
 #include "pulsar_ml/harness/engine/memory/race.c"
 #include "pulsar_ml/harness/engine/memory/globals.c"
 #include "pulsar_ml/harness/engine/memory/memory.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/reads.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
 #include "pulsar_ml/harness/engine/memory/kept_blocks.c"

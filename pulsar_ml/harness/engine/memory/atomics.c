@@ -29,7 +29,7 @@ INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m
     observe(common, t, h, h.n - 1 - stale, m, is_sc(order), now);
     acquire_from(common, t, m, order);
     if (!common && unlikely(E.reducing)) {
-        note_order(order);
+        note_order(order, v->address, v->width);
         note_read(m->id);
     }
     if (!common && unlikely(E.recording))
@@ -68,7 +68,8 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     if (!only_newest(v, is_sc(order))) {
         uint64_t several;
         uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        stale = choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
+        stale = !common && unlikely(E.reducing) ? reduced_stale(t, h, (uint32_t)h.n - oldest)
+                                                : choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
     }
     m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;
@@ -99,7 +100,7 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
     uint32_t place = (uint32_t)h.n, back = 0;
     Message *m;
     if (!common && unlikely(E.reducing))
-        note_order(order);
+        note_order(order, address, width);
     if (only_newest(v, is_sc(order))) {
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
@@ -226,6 +227,8 @@ static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int s
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
+    if (!common && unlikely(E.reducing))
+        return places[reduced_place(t, v, places, n)];
     return places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
 }
 
@@ -255,7 +258,7 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     observe(common, t, history_of(v), place, read, is_sc(order), t->clock[t->number]);
     acquire_from(common, t, read, order);
     if (!common && unlikely(E.reducing)) {
-        note_order(order);
+        note_order(order, v->address, v->width);
         note_read(read->id);
     }
     E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
@@ -312,6 +315,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     if (!common && t->buffer_count)
         drain(t);
     v = atomic_variable(common, t, address, width, OP_CAS, 1, pc);
+    if (!common && unlikely(E.reducing))
+        note_order(order, address, width);
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
@@ -325,7 +330,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
                 (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
         }
-        place = places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
+        place = places[!common && unlikely(E.reducing) ? reduced_place(t, v, places, n)
+                                                       : choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
         stale = v->n - 1u - place;
     } else {
         place = 0;

@@ -12,6 +12,7 @@ enum { TOUCH_READS = 1, TOUCH_WRITES = 2, TOUCH_MAY_WRITE = 4, TOUCH_OBJECT = 8,
 
 /* Touches that are no address of the code under test. */
 enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ENDS = 64 };
+static const uintptr_t KEY_SEQ_CST = (uintptr_t)1 << 63;   /* and an address */
 
 typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode; } Touch;
 

@@ -44,6 +44,7 @@ SHARED struct {
     uint64_t ready;               /* when the last transition began */
     int32_t enablers[REDUCED_THREADS];
     uint32_t counts[REDUCED_THREADS];      /* transitions of each thread, in the analysis */
+    uint8_t nothing_new;          /* the last transition could read no store that it was woken for */
     uint8_t stuck;                /* the threads that are left wait for each other */
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
     Announced announced[REDUCED_THREADS];
@@ -92,11 +93,14 @@ static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t by
         reduction.nodes[reduction.node_at - 1].stored = step_id(current);
 }
 
-/* Which seq_cst operation comes first may matter to both. */
-static __attribute__((noinline)) void note_order(int order)
+/* Mode c11: the order of seq_cst accesses matters to those of the same location and to seq_cst
+ * fences; see memory.c. */
+static __attribute__((noinline)) void note_order(int order, uintptr_t address, uint32_t bytes)
 {
-    if (order == __ATOMIC_SEQ_CST && E.config.mode != MODE_SC)
-        note_touch(KEY_FENCES, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+    if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11)
+        return;
+    note_touch(KEY_FENCES, 1, TOUCH_OBJECT | TOUCH_READS);
+    note_touch(address | KEY_SEQ_CST, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
 }
 
 /* The node whose transition made this store; NONE: it was there from the start. */
@@ -125,13 +129,20 @@ static __attribute__((noinline, noreturn)) void leave_execution(void)
     abandon();
 }
 
+/* The thread stays asleep: it was woken for stores that it cannot read. */
+static __attribute__((noinline, noreturn)) void leave_transition(void)
+{
+    reduction.nothing_new = 1;
+    leave_execution();
+}
+
 /* The step reads this store. */
 static __attribute__((noinline)) void note_read(uint32_t id)
 {
     if (E.config.mode != MODE_C11 || !current->controlled)
         return;
     if (!is_new_read(id))
-        leave_execution();
+        leave_transition();
     if (footprint_now())
         reduction.nodes[reduction.node_at - 1].read = id;
 }
@@ -239,7 +250,7 @@ static void reduction_begin(int reducing)
     if (!reducing)
         return;
     reduction.node_at = reduction.value_at = 0;
-    reduction.stuck = 0;
+    reduction.stuck = reduction.nothing_new = 0;
     reduction.waiting = 0;
     reduction.ready = ~UINT64_C(0);
     reduction.next_mutex = reduction.next_joins = 0;
@@ -309,6 +320,8 @@ static int first_thread(ReducedNode *node, const Thread *t)
     uint64_t awake = node->enabled & ~node->sleep;
     if (next_sequence(node))
         return 1;
+    if (awake & ~node->half)      /* what the others would read may not be there yet */
+        awake &= ~node->half;
     node->thread = (uint8_t)(awake & t->bit ? t->number : awake ? __builtin_ctzll(awake) : 0);
     node->kept = 0;
     return awake != 0;

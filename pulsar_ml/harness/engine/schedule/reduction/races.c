@@ -213,10 +213,11 @@ static int next_reduced_path(void)
         node->since[node->thread] = last;
         free_wakeups(node->handed);
         node->handed = NONE;
-        if (next_sequence(node)) {
+        if (reduction.nothing_new ? first_thread(node, &E.main) : next_sequence(node)) {
             reduction.changed = last;
             return 1;
         }
+        reduction.nothing_new = 0;
         reduction.n_nodes--;
     }
     return 0;

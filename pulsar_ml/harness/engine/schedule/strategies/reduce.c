@@ -46,16 +46,6 @@ static int search_next(void)
 {
     if (configured_strategy() != &REDUCE)
         return search_advance();
-    if (getenv("DBG")) {
-        fprintf(stderr, "exec kind %d changed %u:", E.failure.kind, reduction.changed);
-        for (uint32_t i = 0; i < reduction.n_nodes; i++) {
-            ReducedNode *n = &reduction.nodes[i];
-            fprintf(stderr, " %d", n->thread);
-            for (int j = 0; j < n->footprint.n; j++) fprintf(stderr, "%c%lx/%x", j ? ',' : '@', n->footprint.touches[j].address & 0xfff, n->footprint.touches[j].mode);
-            fprintf(stderr, "[s%lx h%lx r%x]", (long)n->sleep, (long)n->half, n->read);
-        }
-        fprintf(stderr, "\n");
-    }
     if (!reduction.unreduced && !analyse_execution())
         reduction.unreduced |= UNREDUCED_MEMORY;
     if (reduction.unreduced) {
