@@ -7,7 +7,7 @@ from collections.abc import Mapping
 REDUCE = "reduce"  # the strategy
 # Bits of the statistic "unreduced", in the order of the engine's.
 REASONS = (
-    "the mode is not sc",
+    "mode tso",
     "loops that wait, yields or sleeps",
     "time-outs or clocks",
     "locks other than mutexes and conditions",

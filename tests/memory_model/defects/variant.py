@@ -173,8 +173,8 @@ DEFECTS = (
     Defect(
         "a sleeping thread is woken by nothing",
         REDUCTION + "nodes.c",
-        "!clash(&before->asleep[u], &before->footprint, BOTH_KNOWN)",
-        "(DEFECT || !clash(&before->asleep[u], &before->footprint, BOTH_KNOWN))",
+        "Clash how = clash(",
+        "Clash how = DEFECT ? NO_CLASH : clash(",
         "sc",
         ("load", "store"),
     ),
@@ -187,20 +187,28 @@ DEFECTS = (
         ("load", "store"),
     ),
     Defect(
+        "a store is not moved before a load",
+        REDUCTION + "races.c",
+        "    if (E.config.mode == MODE_C11 && !analyse_reads(at))",
+        "    if (E.config.mode == MODE_C11 && !DEFECT && !analyse_reads(at))",
+        "c11",
+        ("load",),
+    ),
+    Defect(
+        "seq_cst accesses come in any order",
+        REDUCTION + "nodes.c",
+        "    if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11)",
+        "    if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11 || DEFECT)",
+        "c11",
+        ("load", "store"),
+    ),
+    Defect(
         "a notification goes for one that wakes nobody",
         "hooks/locks.c",
         "    if (unlikely(E.reducing) && woken == 0)",
         "    if (unlikely(E.reducing) && (woken == 0 || DEFECT))",
         "sc",
         ("notify_one", "notify_all"),
-    ),
-    Defect(
-        "time-outs are reduced",
-        "schedule/reduction/nodes.c",
-        "    if (current && current->controlled)\n        reduction.unreduced |= why;",
-        "    if (current && current->controlled && !DEFECT)\n        reduction.unreduced |= why;",
-        "sc",
-        ("timed_wait", "lock_until", "lock_for"),
     ),
 )
 NAMES = tuple(defect.name for defect in DEFECTS)
