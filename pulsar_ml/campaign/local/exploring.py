@@ -24,8 +24,7 @@ from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.partition import bounds_met
-from pulsar_ml.harness.search.reduction import REDUCE, summary_of
+from pulsar_ml.harness.search.partition import REDUCE, bounds_met, summary_of
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.terminal.progress import ProgressDisplay

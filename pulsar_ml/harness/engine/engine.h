@@ -147,7 +147,7 @@ typedef struct {
     uint64_t complete;
     uint64_t cut;
     uint64_t discarded;       /* executions in which an assumption did not hold */
-    uint64_t blocked;         /* executions that a reduced search left, because they are like earlier ones */
+    uint64_t blocked;         /* executions that a reduced search left: like earlier ones */
     uint64_t switches;
     uint64_t hooks;           /* accesses of the code under test that reached the engine */
     uint64_t shared;          /* executions in which two threads touched one location */
@@ -169,7 +169,7 @@ typedef struct {
     uint32_t threads;         /* the most of an execution, those that it started included */
     uint32_t longest;         /* steps of the longest execution */
     int32_t exhausted;
-    int32_t unreduced;        /* why a search goes on without its reduction, see reduction/nodes.c */
+    int32_t unreduced;        /* why a search goes on without its reduction, see nodes.c */
 } EngineStats;
 
 typedef struct {

@@ -51,7 +51,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         char[224] message
 
     ctypedef struct EngineStats:
-        uint64_t executions, steps, complete, cut, discarded, blocked, switches, hooks, shared, classes, once, twice
+        uint64_t executions, steps, complete, cut, discarded, blocked, switches, hooks, shared
+        uint64_t classes, once, twice
         uint64_t stale, forgotten, mixed, crowded, pruned, spun, looped, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
         int32_t exhausted, unreduced

@@ -19,8 +19,7 @@ from pulsar_ml.harness.engine import PARTED, SAMPLERS, SEARCHES, STEP_LIMIT, Exp
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
-from pulsar_ml.harness.search.partition import Part, bounds_hit, proved
-from pulsar_ml.harness.search.reduction import remark_of
+from pulsar_ml.harness.search.partition import Part, bounds_hit, proved, remark_of
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program

@@ -68,8 +68,9 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     if (!only_newest(v, is_sc(order))) {
         uint64_t several;
         uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        stale = !common && unlikely(E.reducing) ? reduced_stale(t, h, (uint32_t)h.n - oldest)
-                                                : choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
+        stale = !common && unlikely(E.reducing)
+                    ? reduced_stale(t, h, (uint32_t)h.n - oldest)
+                    : choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
     }
     m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;

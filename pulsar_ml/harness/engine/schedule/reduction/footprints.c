@@ -54,7 +54,8 @@ static inline int overlap(const Touch *a, const Touch *b)
 }
 
 /* READ_CLASH: mode c11 alone. There a load may come before or behind a store of its location, and a
- * store takes any place in modification order: only a load that comes first cannot read the store. */
+ * store takes any place in modification order: only a load that comes first cannot read the
+ * store. */
 typedef enum { NO_CLASH, READ_CLASH, ORDER_CLASH } Clash;
 
 /* Does it matter whether `a` comes before `b`? */

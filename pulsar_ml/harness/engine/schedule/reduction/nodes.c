@@ -1,5 +1,5 @@
-/* The search of strategy "reduce": the path through the tree of transitions that the execution under
- * way takes, and what is known at each node of it. A node is the state before a transition. Choices
+/* The search of strategy "reduce": the path through the tree of transitions that the execution
+ * under way takes, and what is known at each node of that path. A node is the state before a transition. Choices
  * of values (which waiter a notification wakes, a fault) belong to the transition that makes them.
  *
  * A thread that would wait for a mutex, or for the end of another thread, is not offered; other
@@ -12,8 +12,8 @@ enum { UNREDUCED_MODE = 1, UNREDUCED_LOOPS = 2, UNREDUCED_TIME = 4, UNREDUCED_OB
 
 typedef struct {
     Footprint footprint;          /* of the transition that is made from here */
-    uint64_t sleep;               /* threads whose next transition was searched from here or before */
-    uint64_t half;                /* of those, woken by a store, and to read from such a store alone */
+    uint64_t sleep;  /* threads whose next transition was searched from here or before */
+    uint64_t half;   /* threads that slept, and were woken to read from a new store alone */
     uint64_t enabled;
     uintptr_t acquired;           /* the mutex that the transition took, or 0 */
     int32_t enabler;              /* the node whose transition let the thread go on; -1: none */
@@ -22,7 +22,7 @@ typedef struct {
     uint8_t thread;
     uint8_t waited;               /* it waits for the mutex while another thread holds it */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
-    uint8_t kept;                 /* the thread's entry of `asleep` is of transitions made from here */
+    uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
     uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
     Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` and `half` */
@@ -39,12 +39,12 @@ SHARED struct {
     ReducedValue *values;
     uint32_t n_nodes, nodes_room, n_values, values_room;
     uint32_t node_at, value_at;   /* how far the execution under way came */
-    uint32_t changed;             /* the first node whose transition may be another one than before */
+    uint32_t changed;  /* the first node whose transition may be another one than before */
     int32_t unreduced;            /* why the reduction was given up, 0: it was not */
     uint64_t ready;               /* when the last transition began */
     int32_t enablers[REDUCED_THREADS];
     uint32_t counts[REDUCED_THREADS];      /* transitions of each thread, in the analysis */
-    uint8_t nothing_new;          /* the last transition could read no store that it was woken for */
+    uint8_t nothing_new;  /* the last transition could read no store that it was woken for */
     uint8_t stuck;                /* the threads that are left wait for each other */
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
     Announced announced[REDUCED_THREADS];
@@ -116,11 +116,11 @@ static uint32_t store_node(uint32_t id)
 static int is_new_read(uint32_t id)
 {
     const ReducedNode *node = &reduction.nodes[reduction.node_at - 1];
-    uint32_t made;
+    uint32_t maker;
     if (reduction.stuck || reduction.node_at == 0 || !(node->half >> node->thread & 1))
         return 1;
-    made = store_node(id);
-    return made != NONE && made >= node->since[node->thread];
+    maker = store_node(id);
+    return maker != NONE && maker >= node->since[node->thread];
 }
 
 static __attribute__((noinline, noreturn)) void leave_execution(void)
@@ -177,7 +177,8 @@ static __attribute__((noinline)) void note_heap(uintptr_t address, uint32_t byte
     note_touch(address, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
 }
 
-/* Where histories are judged, the order matters in which one call returns and another one begins. */
+/* Where histories are judged, the order matters in which one call returns and another one
+ * begins. */
 static __attribute__((noinline)) void note_call(void)
 {
     if (E.config.judged)
@@ -313,8 +314,8 @@ static int next_sequence(ReducedNode *node)
     return 0;
 }
 
-/* The first thread of a new node: of a sequence, or the running one where it can go on. 0: each that
- * could go on is asleep, and what would follow was searched before. */
+/* The first thread of a new node: of a sequence, or the running one where it can go on. 0: each
+ * that could go on is asleep, and what would follow was searched before. */
 static int first_thread(ReducedNode *node, const Thread *t)
 {
     uint64_t awake = node->enabled & ~node->sleep;

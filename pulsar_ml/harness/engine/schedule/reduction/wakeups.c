@@ -85,15 +85,15 @@ static int insert_wakeups(uint32_t *at, Step *steps, int n)
     if (n == 0)
         return 1;
     for (int i = 0; i < n; i++) {
-        uint32_t made = new_wakeup(), *end;
-        if (made == NONE)
+        uint32_t added = new_wakeup(), *end;
+        if (added == NONE)
             return 0;
-        wakeups.all[made] = (Wakeup){*steps[i].footprint, NONE, NONE, steps[i].thread, i == n - 1};
+        wakeups.all[added] = (Wakeup){*steps[i].footprint, NONE, NONE, steps[i].thread, i == n - 1};
         end = is_root ? at : &wakeups.all[parent].child;
         while (*end != NONE)
             end = &wakeups.all[*end].next;
-        *end = made;
-        parent = made;
+        *end = added;
+        parent = added;
         is_root = 0;
     }
     return 1;

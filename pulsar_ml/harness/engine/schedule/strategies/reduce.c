@@ -1,6 +1,6 @@
 /* Exhaustive search with partial-order reduction: one execution of each class, see
- * schedule/reduction. Where a program does what the reduction does not know, the search begins again
- * without it, as PREEMPTIONS without a bound. */
+ * schedule/reduction. Where a program does what the reduction does not know, the search begins
+ * again without the reduction, as PREEMPTIONS without a bound. */
 
 static Thread *reduce_choose(Thread *t, uint64_t mask)
 {

@@ -13,21 +13,23 @@ from pulsar_ml.campaign.local.failures import checked_subject
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import PARTED, SEARCHES, Explorer
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.partition import Part
-from pulsar_ml.harness.search.reduction import reasons
+from pulsar_ml.harness.search.partition import Part, reasons
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
-# What GenMC expects of its own test programs, in SC and in RC11. Threads with nothing in common have
-# one class.
+# What GenMC expects of its own test programs, in SC and in RC11. Threads with nothing in common
+# have one class.
 CLASSES = {
     "sb_acq_rel": (3, 4),
     "two_plus_two_w_relaxed": (3, 4),
     **{f"increments_{n}": (math.factorial(n), math.factorial(n)) for n in range(2, 8)},
     **{f"locked_increments_{n}": (math.factorial(n), math.factorial(n)) for n in range(2, 8)},
     **{f"readers_{n}": (2**n, 2**n) for n in (2, 4, 8)},
-    **{f"exchanges_{n}": (count, count) for n, count in zip(range(4, 8), (14, 43, 144, 523))},
+    **{
+        f"exchanges_{n}": (count, count)
+        for n, count in zip(range(4, 8), (14, 43, 144, 523), strict=True)
+    },
     "apart_5": (1, 1),
 }
 MOST = 4_000  # executions of a search whose histories are compared
