@@ -1,6 +1,7 @@
 /* The search of strategy "reduce": the path through the tree of transitions that the execution
- * under way takes, and what is known at each node of that path. A node is the state before a transition. Choices
- * of values (which waiter a notification wakes, a fault) belong to the transition that makes them.
+ * under way takes, and what is known at each node of that path. A node is the state before a
+ * transition. Choices of values (which waiter a notification wakes, a fault) belong to the
+ * transition that makes them.
  *
  * A thread that would wait for a mutex, or for the end of another thread, is not offered; other
  * waits are transitions of their own, behind which the thread is not ready. */

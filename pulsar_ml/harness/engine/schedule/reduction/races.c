@@ -74,8 +74,8 @@ static uint32_t last_taken(uint32_t at, uintptr_t mutex)
 }
 
 /* Mode c11: the loads of a location that could have read the store from node `at`, had it come
- * first. A read-modify-write may then read another store than it did. One that failed to exchange might
- * have exchanged what another one took. */
+ * first. A read-modify-write may then read another store than it did. One that failed to exchange
+ * might have exchanged what another one took. */
 static int analyse_reads(uint32_t at)
 {
     ReducedNode *node = &reduction.nodes[at];
