@@ -244,7 +244,6 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
     uint32_t pause = PAUSE_NONE;
     if (unlikely(E.reducing))
         give_up_reduction(UNREDUCED_LOOPS);
-    t->points++;
     t->idle_points++;
     t->turns++;
     t->op_address = 0;
@@ -343,7 +342,7 @@ static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
  * few of them in a row are a turn. */
 static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t stale)
 {
-    uint32_t variable = (uint32_t)(v - E.variables);
+    uint32_t variable = v->index;
     v->version--;
     for (int i = 0; i < IN_VAIN / TRIES; i++) {
         watch_read(t, variable, v->version - stale);
@@ -355,7 +354,7 @@ static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t
 static inline void watch_rmw(Thread *t, Variable *v, uint32_t stale, int changes)
 {
     if (changes)
-        watch_write(t, (uint32_t)(v - E.variables));
+        watch_write(t, v->index);
     else
         watch_try(t, v, stale);
 }

@@ -91,7 +91,7 @@ static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t by
 {
     note_touch(address, bytes, (op == OP_STORE ? 0 : TOUCH_READS) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
     if (op != OP_LOAD && footprint_now())
-        reduction.nodes[reduction.node_at - 1].stored = step_id(current);
+        reduction.nodes[reduction.node_at - 1].stored = current->step;
 }
 
 /* Mode c11: the order of seq_cst accesses matters to those of the same location and to seq_cst
