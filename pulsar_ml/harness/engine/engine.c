@@ -32,6 +32,7 @@
 #include "pulsar_ml/harness/engine/memory/alloc.c"
 #include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/mutexes.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"

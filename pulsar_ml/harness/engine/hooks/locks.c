@@ -151,15 +151,6 @@ static void release_blocked(Object *o, uint64_t which)
     E.changes++;
 }
 
-/* See schedule/reduction. */
-static int would_wait_for_mutex(uintptr_t mutex, int thread)
-{
-    for (uint32_t i = 0; i < n_objects; i++)
-        if (objects[i].address == mutex && objects[i].kind == OBJECT_MUTEX)
-            return objects[i].owner >= 0 && objects[i].owner != thread;
-    return 0;
-}
-
 static void acquire_object(Thread *t, const Object *o)
 {
     clock_join(t->clock, o->clock);
