@@ -1,5 +1,4 @@
-/* What a search with reduction asks about a mutex: whether the thread would wait for it. */
-
+/* A thread that would wait for a mutex is not offered to a search with reduction. */
 static int would_wait_for_mutex(uintptr_t mutex, int thread)
 {
     for (uint32_t i = 0; i < n_objects; i++)
