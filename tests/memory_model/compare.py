@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from pulsar_ml.harness.engine import SAMPLERS
-from tests.memory_model.engine import explored, program_of
+from pulsar_ml.harness.subjects.program import Program
+from tests.memory_model.engine import Explored, explored, program_of
 from tests.memory_model.generator import FEATURES
 from tests.memory_model.litmus import (
     LOCK_FOR,
@@ -22,6 +23,7 @@ from tests.memory_model.models import allowed
 EXECUTIONS = 300_000  # a search that does not end within these proves nothing missing
 SAMPLES = 20  # executions of each sampler
 SHOWN = 4  # outcomes
+REDUCED = ("sc", "c11")  # modes whose searches strategy "reduce" makes smaller
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,8 @@ class Comparison:
         classes, graphs: numbers of classes of executions and of execution graphs; equal when the
             search was exhausted and the model has graphs (c11).
         samples: executions of samplers, whose outcomes count as the search's.
+        reduced: what the search with partial-order reduction had other than the whole search: ""
+            when both had the same classes and outcomes.
         failure: the text of a failure of the engine other than a deadlock, or "".
     """
 
@@ -48,11 +52,13 @@ class Comparison:
     classes: int
     graphs: int
     failure: str
+    reduced: str = ""
 
     @property
     def agrees(self) -> bool:
         counted = self.classes == self.graphs
-        return counted and not (self.forbidden or self.missing or self.failure)
+        wrong = self.forbidden or self.missing or self.failure or self.reduced
+        return counted and not wrong
 
     def __str__(self) -> str:
         head = f"mode {self.mode}, {self.executions:,} executions, {self.samples:,} samples"
@@ -64,6 +70,8 @@ class Comparison:
                 f"{name} outcome: {describe(self.program, outcome)}"
                 for outcome in sorted(outcomes)[:SHOWN]
             ]
+        if self.reduced:
+            lines.append(self.reduced)
         if self.failure:
             lines.append(f"the engine reports {self.failure}")
         if self.classes != self.graphs:
@@ -126,7 +134,26 @@ def compare(
         result.classes,
         model.graphs if counted else result.classes,
         failure,
+        reduction_of(program, calls, result, mode, faults),
     )
+
+
+def reduction_of(
+    program: Litmus, calls: Program, whole: Explored, mode: str, faults: tuple[str, ...]
+) -> str:
+    """Run the search with reduction where the whole search ended; describe the first difference."""
+    if mode not in REDUCED or not whole.exhausted:
+        return ""
+    most = 2 * whole.executions + 10
+    found = explored(program, calls, mode=mode, strategy="reduce", executions=most, faults=faults)
+    if found.failure or not found.exhausted:
+        return f"the reduced search did not end within {most:,} executions: {found.failure}"
+    if found.hashes != whole.hashes:
+        missing, new = len(whole.hashes - found.hashes), len(found.hashes - whole.hashes)
+        return f"the reduced search misses {missing} classes and has {new} that are none"
+    if found.outcomes != whole.outcomes:
+        return f"the reduced search misses {len(whole.outcomes - found.outcomes)} outcomes"
+    return ""
 
 
 def shrunk(found: Comparison, *, defect: str = "") -> Comparison:

@@ -13,7 +13,7 @@ import numpy as np
 
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.engine import Explorer
+from pulsar_ml.harness.engine import SEARCHES, Explorer
 from pulsar_ml.harness.subjects.program import CALL, Program
 from tests import ROOT
 from tests.memory_model.litmus import CAS, KINDS, Litmus, Operation, Outcome
@@ -28,6 +28,8 @@ class Explored:
     """The executions of a program: outcomes, classes, and what an exhaustive search proved.
 
     ``failure`` is the text of a failure other than a deadlock, which ended the run; or "".
+    ``hashes`` name the classes. Of a search with reduction, ``blocked`` counts the executions that
+    it left, and ``unreduced`` is why it was given up.
     """
 
     outcomes: set[Outcome]
@@ -35,6 +37,9 @@ class Explored:
     classes: int
     exhausted: bool
     failure: str
+    hashes: frozenset[int] = frozenset()
+    blocked: int = 0
+    unreduced: int = 0
 
 
 @cache
@@ -99,7 +104,7 @@ def explored(
         mode=mode,
         strategy=strategy,
         seed=seed,
-        bound=SWITCHES if strategy in ("preemptions", "delays") else 2,
+        bound=SWITCHES if strategy in SEARCHES else 2,
         spins=SPIN_BOUND,
         faults=faults,
     )
@@ -116,9 +121,16 @@ def explored(
             failure = f"{explorer.end()}: {explorer.failure()['message']}"
             break
         module.add_deadlock()
-        if strategy in ("preemptions", "delays") and not explorer.skip():
+        if strategy in SEARCHES and not explorer.skip():
             break
     statistics = explorer.statistics()
     return Explored(
-        module.outcomes(), done, statistics["classes"], statistics["exhausted"] == 2, failure
+        module.outcomes(),
+        done,
+        statistics["classes"],
+        statistics["exhausted"] == 2,
+        failure,
+        frozenset(explorer.classes().tolist()),
+        statistics["blocked"],
+        statistics["unreduced"],
     )

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from tests.memory_model.litmus import (
     ACQUIRE,
+    CAS,
+    EXCHANGE,
     FENCE,
     JOIN,
     LOAD,
     LOCK,
     LOCK_FOR,
     LOCK_UNTIL,
+    NOTIFY_ALL,
     NOTIFY_ONE,
     RELAXED,
     RELEASE,
@@ -29,6 +32,10 @@ X, Y, Z = range(3)
 
 def store(cell: int, value: int, order: int = RELAXED) -> Operation:
     return Operation(STORE, cell, order, value)
+
+
+def exchange(cell: int, value: int, order: int = RELAXED) -> Operation:
+    return Operation(EXCHANGE, cell, order, value)
 
 
 def load(cell: int, order: int = RELAXED) -> Operation:
@@ -130,3 +137,12 @@ SPAN_AND_DEADLINE = program(
     tried(locked_for(1), store(X, 1)),
     tried(until_locked(1), load(X)),
 )
+# Searches with reduction once missed a class of each of these.
+WAIT_BETWEEN_LOCKS = program(
+    (store(X, 1), Operation(NOTIFY_ALL)), (load(X), *locked(WAITS)), locked()
+)
+EXCHANGES_AND_OWN_LOAD = program((store(X, 1), load(X)), (exchange(X, 2),), (exchange(X, 3),))
+SEQ_CST_EXCHANGE = program(
+    (exchange(X, 1, SEQ_CST),), (store(X, 2, SEQ_CST),), (store(X, 3),), (store(X, 5),)
+)
+FAILED_SEQ_CST_SWAP = program((store(X, 1, SEQ_CST),), (Operation(CAS, X, SEQ_CST, 2),))

@@ -10,7 +10,9 @@ from tests.memory_model.generator import FEATURES, program_of_seed
 from tests.memory_model.litmus import DEADLOCK, TIMED_WAIT, Litmus, Outcome, describe
 from tests.memory_model.models import DEFECTS, MODES, allowed
 from tests.memory_model.programs import (
+    EXCHANGES_AND_OWN_LOAD,
     FAILED_ATTEMPT,
+    FAILED_SEQ_CST_SWAP,
     JOIN_BEHIND_FENCE,
     JOIN_UNDER_LOCK,
     JOINED_STORE,
@@ -26,6 +28,7 @@ from tests.memory_model.programs import (
     SC_BEHIND_TIME_OUT,
     SC_STORE_BUFFERING,
     SEEN_BEFORE_UNLOCK,
+    SEQ_CST_EXCHANGE,
     SPAN_AND_DEADLINE,
     SPANS,
     STARTED_READER,
@@ -37,6 +40,7 @@ from tests.memory_model.programs import (
     TIME_OUTS_IN_ORDER,
     TWO_WAITS,
     UNLOCKED_IN_TIME,
+    WAIT_BETWEEN_LOCKS,
 )
 
 PROGRAMS = 3_000
@@ -99,6 +103,10 @@ TEXTBOOK = [
     UNLOCKED_IN_TIME,
     SPANS,
     SPAN_AND_DEADLINE,
+    WAIT_BETWEEN_LOCKS,
+    EXCHANGES_AND_OWN_LOAD,
+    SEQ_CST_EXCHANGE,
+    FAILED_SEQ_CST_SWAP,
 ]
 
 

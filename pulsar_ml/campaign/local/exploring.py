@@ -25,7 +25,7 @@ from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.partition import bounds_met
+from pulsar_ml.harness.search.partition import REDUCE, bounds_met, summary_of
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -50,6 +50,7 @@ class SuiteExploration:
     bounds: Counter[str] = field(default_factory=Counter)  # that left something out
     missed: tuple[float, float, float] = (0.0, 0.0, 0.0)  # depth 1 to 3, the worst program's
     counts: Counter[str] = field(default_factory=Counter)
+    reduced: Counter[str] = field(default_factory=Counter)  # counts of programs with reduction
     failure: Failure | None = None
     failed: TrialResult | None = None  # the trial of its program, without the failure
     remarks: list[str] = field(default_factory=list)
@@ -69,6 +70,8 @@ class SuiteExploration:
         )
         self.missed = (first, second, third)
         self.counts.update(done.statistics)
+        if done.strategy == REDUCE and not done.statistics["unreduced"]:
+            self.reduced.update(done.statistics)
         self.remarks += [f"  program {self.programs}: {remark}" for remark in done.remarks]
         self.failure = done.failure
         if done.failure is not None:
@@ -100,6 +103,7 @@ class SuiteExploration:
                 f"  exhausted {what}: {programs} programs"
                 for what, programs in self.exhausted.items()
             ),
+            *self.reductions(),
             *self.bounds_met(),
             *self.answers(),
             *self.remarks[:MOST_REMARKS],
@@ -116,6 +120,14 @@ class SuiteExploration:
         """The bounds that left something out, unless each program's proof names them."""
         proved = self.exhausted.total() == self.programs
         return [f"  {bounds_met(self.bounds)}"] if self.bounds and not proved else []
+
+    def reductions(self) -> list[str]:
+        """The counts of searches that were reduced."""
+        count = self.reduced
+        if not count["executions"]:
+            return []
+        whole = count["executions"] - count["blocked"]
+        return [f"  {summary_of(whole, count['classes'], count['blocked'])}"]
 
     def answers(self) -> list[str]:
         """The number of histories that were compared with the suite's model."""

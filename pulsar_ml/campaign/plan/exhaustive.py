@@ -19,7 +19,7 @@ from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.trial.controlled import BOUND_SEPARATOR
 from pulsar_ml.campaign.trial.trial import CLEAN, VIOLATION
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.engine import PARTED
 from pulsar_ml.harness.search.partition import Part, divided, proved
 from pulsar_ml.versioned_json import check_keys
 
@@ -106,9 +106,9 @@ class Exhaustive:
             parts: number of parts of each program that are searched at the same time, where the
                 program can be cut into so many.
         """
-        if plan.options.strategy not in SEARCHES:
+        if plan.options.strategy not in PARTED:
             raise UsageError(
-                f"only the strategies {' and '.join(SEARCHES)} can be exhausted, "
+                f"only the strategies {' and '.join(PARTED)} can be exhausted, "
                 f"not {plan.options.strategy!r}"
             )
         if not 1 <= parts <= MOST_PARTS:

@@ -32,7 +32,15 @@ from pulsar_ml.campaign.trial.trial import (
     select_mutant,
 )
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
-from pulsar_ml.harness.engine import LEAST_STORES, MODES, MOST_STORES, OFFERED, SEARCHES, Explorer
+from pulsar_ml.harness.engine import (
+    LEAST_STORES,
+    MODES,
+    MOST_STORES,
+    OFFERED,
+    PARTED,
+    SEARCHES,
+    Explorer,
+)
 from pulsar_ml.harness.search.child import LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
@@ -288,9 +296,9 @@ def check_options(options: TrialOptions) -> None:
     ):
         if value not in known:
             raise UsageError(f"there is no {what} {value!r}; use one of: {', '.join(known)}")
-    if Part.of(options.part) != Part() and options.strategy not in SEARCHES:
+    if Part.of(options.part) != Part() and options.strategy not in PARTED:
         raise UsageError(
-            f"a part of a search is for the strategies {' and '.join(SEARCHES)}, not for {options.strategy!r}"
+            f"a part of a search is for the strategies {' and '.join(PARTED)}, not for {options.strategy!r}"
         )
     for number, least, bound in (
         (options.bound, 0, "bound"),

@@ -17,6 +17,7 @@ ENDS: tuple[str, ...]
 OPS: tuple[str, ...]
 CHOICES: tuple[str, ...]
 ORDERS: tuple[str, ...]
+PARTED: tuple[str, ...]
 FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
 STORES: int

@@ -14,7 +14,7 @@ from pulsar_ml.harness.engine.judged_calls cimport (
 )
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS,
-    ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
+    ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_name, engine_next, engine_note, engine_open,
@@ -167,7 +167,7 @@ cdef class Explorer:
 
     cdef int set_path(self, path, int floor) except -1:
         cdef const uint16_t[::1] choices
-        if path and self.strategy not in SEARCHES:
+        if path and self.strategy not in PARTED:
             raise UsageError(f"a path is for the exhaustive strategies, not for {self.strategy!r}")
         if not 0 <= floor <= len(path):
             raise UsageError(f"the floor is {floor}; it should be 0 to {len(path)}, the length of the path")

@@ -27,10 +27,12 @@
 #include "pulsar_ml/harness/engine/memory/race.c"
 #include "pulsar_ml/harness/engine/memory/globals.c"
 #include "pulsar_ml/harness/engine/memory/memory.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/reads.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
 #include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/mutexes.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
@@ -114,6 +116,7 @@ static void run_once(uint64_t number)
     n_objects = 0;
     heap_reset();
     path_at = bound_used = n_unlocks = 0;
+    reduction_begin(configured_strategy() == &REDUCE);
     path_pruned = 0;
     E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
@@ -211,6 +214,7 @@ int engine_open(const EngineConfig *config)
     known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;
+    reduction_open();
     memset(&profile, 0, sizeof profile);
     classes_reset();
     answers_reset();
@@ -245,7 +249,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
 {
     uint64_t done = 0;
     Counters before;
-    int over = 0, search = configured_strategy()->row.kind == STRATEGY_SEARCHES;
+    int over = 0, search = is_search(configured_strategy());
     E.stats = stats;
     answers.waits = 0;
     library_begin();
@@ -266,7 +270,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
             break;
         if (E.config.judged && E.failure.kind == END_COMPLETE && answers_new())
             break;
-        if (search && !search_advance()) {
+        if (search && !search_next()) {
             over = 1;
             break;
         }
@@ -340,7 +344,7 @@ int engine_reverse(uint64_t number)
 /* Exhaustive strategies after a failure: goes to the next path. 0 when there is none. */
 int engine_next(EngineStats *stats)
 {
-    int more = search_advance();
+    int more = search_next();
     if (!more)
         stats->exhausted = all_paths_taken(stats);
     return more;
@@ -369,7 +373,7 @@ int engine_unjudged(void) { return answers.waits; }
 void engine_accept(EngineStats *stats)
 {
     answers_accept();
-    if (configured_strategy()->row.kind == STRATEGY_SEARCHES)
+    if (is_search(configured_strategy()))
         engine_next(stats);
 }
 

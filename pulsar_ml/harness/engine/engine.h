@@ -27,8 +27,9 @@
 typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
 
 /* A sampler's executions are a sample of all; a search takes one path after the other; a replay
- * follows decisions. */
-typedef enum { STRATEGY_SAMPLES, STRATEGY_SEARCHES, STRATEGY_FOLLOWS } EngineStrategyKind;
+ * follows decisions; a search that reduces takes one path of each class, and cannot be cut into
+ * parts. */
+typedef enum { STRATEGY_SAMPLES, STRATEGY_SEARCHES, STRATEGY_FOLLOWS, STRATEGY_REDUCES } EngineStrategyKind;
 
 /* What users see of a row of the table of strategies (schedule/strategies.c). */
 typedef struct {
@@ -39,7 +40,7 @@ typedef struct {
 
 /* What ended an execution. Kinds from FAIL_RACE on are failures. */
 typedef enum {
-    END_COMPLETE, END_CUT, END_DISCARDED,
+    END_COMPLETE, END_CUT, END_DISCARDED, END_BLOCKED,
     FAIL_RACE, FAIL_USE_AFTER_FREE, FAIL_DOUBLE_FREE, FAIL_BAD_FREE, FAIL_OUT_OF_BOUNDS, FAIL_LEAK,
     FAIL_UNINITIALISED, FAIL_DEADLOCK, FAIL_LIVELOCK, FAIL_INVARIANT, FAIL_ASSERTION, FAIL_CRASH,
     FAIL_STACK_OVERFLOW, FAIL_ENDLESS, FAIL_LOCK_MISUSE, FAIL_BLOCKED, FAIL_CAPACITY, FAIL_UNCONTROLLED,
@@ -146,6 +147,7 @@ typedef struct {
     uint64_t complete;
     uint64_t cut;
     uint64_t discarded;       /* executions in which an assumption did not hold */
+    uint64_t blocked;         /* executions that a reduced search left: like earlier ones */
     uint64_t switches;
     uint64_t hooks;           /* accesses of the code under test that reached the engine */
     uint64_t shared;          /* executions in which two threads touched one location */
@@ -167,6 +169,7 @@ typedef struct {
     uint32_t threads;         /* the most of an execution, those that it started included */
     uint32_t longest;         /* steps of the longest execution */
     int32_t exhausted;
+    int32_t unreduced;        /* why a search goes on without its reduction, see nodes.c */
 } EngineStats;
 
 typedef struct {

@@ -14,6 +14,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         STRATEGY_SAMPLES
         STRATEGY_SEARCHES
         STRATEGY_FOLLOWS
+        STRATEGY_REDUCES
         FAIL_RACE
 
     ctypedef struct EngineStrategy:
@@ -50,10 +51,11 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         char[224] message
 
     ctypedef struct EngineStats:
-        uint64_t executions, steps, complete, cut, discarded, switches, hooks, shared, classes, once, twice
+        uint64_t executions, steps, complete, cut, discarded, blocked, switches, hooks, shared
+        uint64_t classes, once, twice
         uint64_t stale, forgotten, mixed, crowded, pruned, spun, looped, suppressed, pct_1, pct_2, pct_3
         uint32_t pct_steps, threads, longest
-        int32_t exhausted
+        int32_t exhausted, unreduced
 
     ctypedef struct EngineConfig:
         const PmlSubject* subject

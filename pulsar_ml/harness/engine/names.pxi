@@ -1,7 +1,7 @@
 # Names of the enumerations in engine.h, in their order, and the numbers that Python code needs.
 
 MODES = ("sc", "tso", "c11")
-ENDS = ("complete", "cut", "discarded", "data race", "use after free", "double free", "bad free",
+ENDS = ("complete", "cut", "discarded", "blocked", "data race", "use after free", "double free", "bad free",
         "out of bounds", "leak", "uninitialised read", "deadlock", "livelock", "invariant", "assertion",
         "crash", "stack overflow", "endless loop", "lock misuse", "blocked call",
         "outside the engine's limits", "outside the engine's control", "not lock-free")
@@ -34,5 +34,6 @@ def strategy_rows() -> list[tuple[str, str, int]]:
 
 STRATEGIES = {name: help for name, help, _ in strategy_rows()}
 SAMPLERS = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SAMPLES])
-SEARCHES = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SEARCHES])
+PARTED = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SEARCHES])
+SEARCHES = tuple([name for name, _, kind in strategy_rows() if kind in (STRATEGY_SEARCHES, STRATEGY_REDUCES)])
 OFFERED = tuple([name for name, _, kind in strategy_rows() if kind != STRATEGY_FOLLOWS])

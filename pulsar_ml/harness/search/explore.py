@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import LimitsError, NondeterminismError, NotRepeatedError, UsageError
-from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
+from pulsar_ml.harness.engine import PARTED, SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
-from pulsar_ml.harness.search.partition import Part, bounds_hit, proved
+from pulsar_ml.harness.search.partition import Part, bounds_hit, proved, remark_of
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
@@ -97,8 +97,8 @@ class Exploration:
         exhausted: the proof of a finished search: "completely", or "within the stated bounds: " and
             the bounds that cut something off. "" for anything else.
         rechecked: number of executions that were repeated and found equal.
-        rest: the part of a search that was not reached; None when nothing is left, and after a
-            failure.
+        rest: the part of a search that was not reached; None when nothing is left, after a
+            failure, and for a search that cannot be cut into parts.
         bounds: the bounds that left something out, each with the number of its executions (for the
             buffers of stores: of stores).
         classes: hashes of the classes seen, or a uniform sample of them where the engine has no
@@ -170,6 +170,8 @@ class Exploration:
                 "threads do not conflict, or they share what the engine does not see; choose other "
                 "operations"
             )
+        if why := remark_of(self.statistics):
+            said.append(why)
         if passed := self.statistics["suppressed"]:
             reasons = "; ".join(self.passed_over)
             said.append(f"{passed:,} known races were passed over ({reasons})")
@@ -378,7 +380,7 @@ def search(
     if explorer.strategy in SEARCHES:
         if statistics["exhausted"]:
             exhausted = proved(bounds)
-        elif failure is None:
+        elif failure is None and explorer.strategy in PARTED:
             rest = Part(*explorer.path())
     return Exploration(
         explorer.subject.name,

@@ -76,3 +76,27 @@ JUDGE(szymanski)
 {
     OUTCOME(szymanski, s->passed[0] && s->passed[1]);
 }
+
+/* Thread t exchanges x from t to t + 1. */
+#define EXCHANGES(n)                                                                            \
+    PROGRAM(exchanges_##n, n, Cell x;) { long seen = t; (void)cas(s->x, &seen, t + 1, RLX); }
+EXCHANGES(4)
+EXCHANGES(5)
+EXCHANGES(6)
+EXCHANGES(7)
+
+/* Five threads, each with a cell of its own. */
+PROGRAM(apart_5, 5, Cell x[5];) { st(s->x[t], 1, RLX); (void)ld(s->x[t], RLX); }
+
+/* Only executions count in which the read comes behind both stores of a thread. */
+extern void pml_engine_discard(void);
+PROGRAM(assumes_last, 3, Cell x; Cell y;)
+{
+    if (t == 0) {
+        if (ld(s->x, RLX) != 2) pml_engine_discard();
+    } else if (t == 1) {
+        st(s->x, 1, RLX); st(s->x, 2, RLX); st(s->y, 1, RLX);
+    } else {
+        (void)ld(s->y, RLX);
+    }
+}

@@ -25,6 +25,7 @@ from tests import ROOT
 ENGINE = "pulsar_ml/harness/engine"
 MODULE = "pulsar_ml.harness.engine._engine"
 VARIABLE = "PML_ENGINE_DEFECT"
+REDUCTION = "schedule/reduction/"
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +153,62 @@ DEFECTS = (
         "    if (!DEFECT)\n        clock_copy(u->clock, t->clock);",
         "c11",
         ("spawn",),
+    ),
+    Defect(
+        "a thread that waits for a mutex comes before nobody",
+        REDUCTION + "races.c",
+        "    return taken == NONE || reverse_race(",
+        "    return DEFECT || taken == NONE || reverse_race(",
+        "sc",
+        ("lock",),
+    ),
+    Defect(
+        "a thread that waits at the end comes before nobody",
+        REDUCTION + "races.c",
+        "    if (taken == NONE || reduction.nodes[taken].thread == thread)",
+        "    if (DEFECT || taken == NONE || reduction.nodes[taken].thread == thread)",
+        "sc",
+        ("join",),
+    ),
+    Defect(
+        "a sleeping thread is woken by nothing",
+        REDUCTION + "nodes.c",
+        "Clash how = clash(",
+        "Clash how = DEFECT ? NO_CLASH : clash(",
+        "sc",
+        ("load", "store"),
+    ),
+    Defect(
+        "a store is taken for a load",
+        REDUCTION + "nodes.c",
+        "(op == OP_LOAD ? 0 : TOUCH_WRITES)",
+        "(op == OP_LOAD || DEFECT ? 0 : TOUCH_WRITES)",
+        "sc",
+        ("load", "store"),
+    ),
+    Defect(
+        "a store is not moved before a load",
+        REDUCTION + "races.c",
+        "    if (E.config.mode == MODE_C11 && !analyse_reads(at))",
+        "    if (E.config.mode == MODE_C11 && !DEFECT && !analyse_reads(at))",
+        "c11",
+        ("load",),
+    ),
+    Defect(
+        "seq_cst accesses come in any order",
+        REDUCTION + "nodes.c",
+        "    if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11)",
+        "    if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11 || DEFECT)",
+        "c11",
+        ("load", "store"),
+    ),
+    Defect(
+        "a notification goes for one that wakes nobody",
+        "hooks/locks.c",
+        "    if (unlikely(E.reducing) && woken == 0)",
+        "    if (unlikely(E.reducing) && (woken == 0 || DEFECT))",
+        "sc",
+        ("notify_one", "notify_all"),
     ),
 )
 NAMES = tuple(defect.name for defect in DEFECTS)

@@ -35,6 +35,8 @@ static void run_calls(Thread *t)
             if (at >= 0)
                 events[at].before = (uint64_t)done->result.words[0];
         }
+        if (unlikely(E.reducing))
+            note_return(t->fresh);
         if (t->fresh)
             done->invoked = E.step;
         done->returned = E.step;
@@ -50,6 +52,8 @@ static void run_calls(Thread *t)
 static void thread_end(Thread *t)
 {
     t->done = 1;
+    if (unlikely(E.reducing))
+        note_object(KEY_ENDS + (uintptr_t)t->number);
     t->op_address = 0;
     E.ready &= ~t->bit;
     E.yielded &= ~t->bit;

@@ -6,6 +6,12 @@ static void count(EngineStats *stats)
     stats->steps += E.step;
     stats->complete += E.failure.kind == END_COMPLETE;
     stats->cut += E.failure.kind == END_CUT;
+    stats->blocked += E.failure.kind == END_BLOCKED;
+    stats->unreduced = reduction.unreduced;
+    if (unlikely(E.failure.kind == END_BLOCKED)) {
+        E.touched_twice = 0;
+        return;
+    }
     if (unlikely(E.failure.kind == END_DISCARDED)) {
         stats->discarded++;
         E.touched_twice = 0;

@@ -449,6 +449,8 @@ EXPORT void __tsan_atomic_thread_fence(int order)
     /* Only a seq_cst fence is felt by others before the thread's next access. */
     if (is_sc(order))
         announce(t, 0, 1);
+    if (unlikely(E.reducing) && is_sc(order))
+        note_only(KEY_FENCES, TOUCH_OBJECT | TOUCH_READS | (E.config.mode == MODE_SC ? 0 : TOUCH_WRITES));
     fence(t, order);
     if (unlikely(E.recording)) {
         int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, PC);

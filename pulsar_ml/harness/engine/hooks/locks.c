@@ -39,6 +39,8 @@ static Object *find_object(Thread *t, const void *at, ObjectKind kind)
 {
     uintptr_t address = (uintptr_t)at;
     Object *o = NULL;
+    if (unlikely(E.reducing) && kind != OBJECT_MUTEX && kind != OBJECT_CONDITION && kind != OBJECT_THREAD)
+        give_up_reduction(UNREDUCED_OBJECTS);
     for (uint32_t i = 0; i < n_objects; i++) {
         if (objects[i].address == address && objects[i].kind == kind)
             return &objects[i];
@@ -71,6 +73,8 @@ static void forget_object(Thread *t, Object *o, uint64_t pc)
 {
     if ((o->kind == OBJECT_MUTEX || o->kind == OBJECT_RWLOCK) && (o->owner >= 0 || o->readers))
         misuse(t, (void *)o->address, "a lock is destroyed while a thread holds it", pc);
+    if (unlikely(E.reducing))
+        note_object(o->address);
     if (t->controlled)
         observe_lock(t, (uint32_t)(o - objects));
     if (o->blocked && o->kind != OBJECT_FUTEX && o->kind != OBJECT_THREAD)
@@ -169,6 +173,8 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
     o->last = id;
+    if (unlikely(E.reducing) && o->kind == OBJECT_MUTEX)
+        note_mutex(o->address);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x8000);
     watch_reset(t);
     t->watch_lost = 1;
@@ -179,6 +185,8 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 static void released(Thread *t, Object *o, uint32_t *clock, EngineOp op, uint64_t pc)
 {
     clock_join(clock, t->clock);
+    if (unlikely(E.reducing))
+        note_object(o->address);
     if (unlikely(E.x_used)) {
         int reads = clock == o->readers_clock;
         uint32_t *fence_at = reads ? &o->readers_fence_at : &o->fence_at;
@@ -204,6 +212,8 @@ static int too_late(Thread *t, int64_t until)
 {
     if (until == FOREVER)
         return 0;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_TIME);
     if (until <= E.now_ns) {
         turn_over(t, 0);
         return 1;
@@ -247,6 +257,8 @@ static int not_taken(Thread *t, const Object *o, int error, uint64_t pc)
 static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
+    if (unlikely(E.reducing) && until == FOREVER)
+        reduction.next_mutex = (uintptr_t)mutex;
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     if (until != FOREVER)
@@ -271,8 +283,11 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     observe_lock(t, (uint32_t)(o - objects));
-    if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number))
+    if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number)) {
+        if (unlikely(E.reducing))
+            note_failed((uintptr_t)mutex, 1);
         return not_taken(t, o, EBUSY, pc);
+    }
     o->owner = t->number;
     o->count++;
     lock_touched(o, t);
@@ -394,6 +409,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
         release_blocked(o, nth_thread(o->blocked, which)->bit);
         woken++;
     }
+    if (unlikely(E.reducing) && woken == 0)
+        note_failed((uintptr_t)at, 1);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x9000);
     if (E.recording)
         trace_event(t, OP_WAKE, (uintptr_t)at, 0, 0, pc);

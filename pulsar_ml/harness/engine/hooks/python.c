@@ -92,6 +92,8 @@ EXPORT void pml_python_point(uintptr_t address, int writes)
 {
     Thread *t = current;
     E.hooks++;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_PYTHON);
     offer_lock(t);
     announce(t, address, writes);
     take_lock(t, 0);
@@ -119,6 +121,8 @@ EXPORT void pml_python_access(uintptr_t address, uintptr_t shadow, int writes, u
 {
     Thread *t = current;
     E.hooks++;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_PYTHON);
     offer_lock(t);
     announce(t, address, writes);
     take_lock(t, pc);

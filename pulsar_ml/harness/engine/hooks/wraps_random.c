@@ -1,6 +1,11 @@
 /* Random numbers of the system: another one at each call, equal ones in each execution. */
 
-static uint64_t next_random(void) { return mix64(UINT64_C(0x9E3779B97F4A7C15) * ++E.random_calls); }
+static uint64_t next_random(void)
+{
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_LIBRARY);
+    return mix64(UINT64_C(0x9E3779B97F4A7C15) * ++E.random_calls);
+}
 
 static void fill_random(void *to, size_t bytes)
 {

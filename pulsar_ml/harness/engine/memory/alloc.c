@@ -158,6 +158,8 @@ static char *heap_take(Thread *t, size_t bytes, size_t alignment, uint64_t pc)
         header->magic = MAGIC;
     }
     header->bytes = bytes;
+    if (unlikely(E.reducing))
+        note_heap(E.reuse ? address : KEY_HEAP, E.reuse ? (uint32_t)rounded : 1);
     b = &heap.blocks[header->block];
     *b = (Block){address, bytes, pc, 0, (int16_t)t->number, -1, 1};
     heap.n_live++;
@@ -245,6 +247,8 @@ static void heap_release(Thread *t, void *memory, uint64_t pc)
         abandon();
     }
     rounded = b->bytes ? (b->bytes + 15) / 16 * 16 : 16;
+    if (unlikely(E.reducing))
+        note_heap(address, (uint32_t)rounded);
     if (t->controlled) {
         drain(t);
         if (E.recording)

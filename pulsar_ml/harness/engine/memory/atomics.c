@@ -16,6 +16,8 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
     Variable *v = common ? next_variable(t, address, width, op, pc) : find_variable(t, address, width, op, pc);
     touch(v, t);
     refresh(v, width);
+    if (!common && unlikely(E.reducing))
+        note_access(address, width, op);
     if (v->special)
         meet_special(t, v, op, writes, width, pc);
     return v;
@@ -26,6 +28,10 @@ INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m
     uint32_t now = t->clock[t->number];
     observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
     acquire_from(common, t, m, order);
+    if (!common && unlikely(E.reducing)) {
+        note_order(order, v->address, v->width);
+        note_read(m->id);
+    }
     if (!common && unlikely(E.recording))
         trace_known(t);
     ((uint32_t *)h.block)[t->number] = now;
@@ -62,7 +68,8 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     if (!only_newest(v, is_sc(order))) {
         uint64_t several;
         uint32_t older = older_for(common, t, v, h, is_sc(order), &several);
-        stale = choose_freely(common, t, CHOOSE_READ, several, older + 1);
+        stale = !common && unlikely(E.reducing) ? reduced_stale(t, h, older + 1)
+                                                : choose_freely(common, t, CHOOSE_READ, several, older + 1);
     }
     m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;
@@ -92,6 +99,8 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
     History h = history_of(v);
     uint32_t place = (uint32_t)h.n, back = 0;
     Message *m;
+    if (!common && unlikely(E.reducing))
+        note_order(order, address, width);
     if (only_newest(v, is_sc(order))) {
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
@@ -221,6 +230,8 @@ static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int s
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
+    if (!common && unlikely(E.reducing))
+        return places[reduced_place(t, v, places, n)];
     return places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
 }
 
@@ -249,6 +260,10 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     Message *m;
     observe(common, t, history_of(v), place, read, is_sc(order));
     acquire_from(common, t, read, order);
+    if (!common && unlikely(E.reducing)) {
+        note_order(order, v->address, v->width);
+        note_read(read->id);
+    }
     E.class_hash += mix64((uint64_t)t->step << 32 | read->id);
     m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
         : common                         ? insert_store(t, v, place + 1, order, read)
@@ -304,6 +319,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     if (!common && t->buffer_count)
         drain(t);
     v = atomic_variable(common, t, address, width, OP_CAS, 1, pc);
+    if (!common && unlikely(E.reducing))
+        note_order(order, address, width);
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
@@ -318,7 +335,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
                 (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
         }
-        place = places[choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
+        place = places[!common && unlikely(E.reducing) ? reduced_place(t, v, places, n)
+                                                       : choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
         stale = v->n - 1u - place;
     } else {
         place = 0;
@@ -332,6 +350,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     t->operands = mix64(t->operands ^ *low ^ (uint64_t)v->index << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
+    if (!common && unlikely(E.reducing))
+        note_failed(address, width);
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
     note_load(common, t, v, history_of(v), m, stale, fail_order);

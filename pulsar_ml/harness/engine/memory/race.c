@@ -19,8 +19,11 @@ static __attribute__((noinline)) void race_fail(Thread *t, const Variable *v, En
                                                 uint64_t pc, int other, EngineOp other_op)
 {
     EngineFailure *f;
-    if (is_allowed(v->address) || is_known_race(v->address, v->width, pc, other, other_op))
+    if (is_allowed(v->address) || is_known_race(v->address, v->width, pc, other, other_op)) {
+        if (unlikely(E.reducing))
+            give_up_reduction(UNREDUCED_RACES);
         return;
+    }
     f = fail(FAIL_RACE, t, v->address, pc);
     if (f) {
         f->op = op;

@@ -12,9 +12,14 @@ SHARED uint8_t path_pruned;       /* the bound left something out of this execut
 SHARED uint8_t path_spun;         /* so did the bound of turns without a pause, see waiting.c */
 SHARED uint8_t path_looped;       /* so did the bound of turns within an operation */
 
+static inline int is_search(const Strategy *strategy)
+{
+    return strategy->row.kind == STRATEGY_SEARCHES || strategy->row.kind == STRATEGY_REDUCES;
+}
+
 static inline int searching(void)
 {
-    return E.strategy->row.kind == STRATEGY_SEARCHES;
+    return is_search(E.strategy);
 }
 
 static int path_reserve(uint32_t room)
@@ -61,8 +66,12 @@ static uint32_t path_append(uint16_t options)
     return 0;
 }
 
+static uint32_t reduced_value(uint32_t options);
+
 static uint32_t search_choose(uint32_t options)
 {
+    if (unlikely(E.reducing))
+        return reduced_value(options);
     if (path_at < path_length) {
         if (path[path_at].options == 0 && path[path_at].taken < options)
             path[path_at].options = (uint16_t)options;

@@ -164,6 +164,8 @@ static void (*real_destructors[REAL_KEYS])(void *);
 static int new_key(uint32_t *key, void (*destroy)(void *))
 {
     uint32_t at = 0;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_LIBRARY);
     while (at < n_keys && keys[at].live)
         at++;
     if (at == MOST_KEYS)

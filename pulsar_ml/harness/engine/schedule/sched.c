@@ -53,6 +53,8 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
         if (mask & ~E.yielded)
             mask &= ~E.yielded;
     }
+    if (unlikely(E.reducing))
+        return reduced_pick(t, mask);
     chosen = mask & (mask - 1) ? choose_thread(t, mask) : &E.threads[__builtin_ctzll(mask)];
     for (uint64_t rest = E.yielded; rest; rest &= rest - 1)
         E.threads[__builtin_ctzll(rest)].owed &= ~chosen->bit;
@@ -128,6 +130,8 @@ static __attribute__((noinline)) void go_in_turn(Thread *t, uintptr_t address, i
 static inline void begin_call(Thread *t)
 {
     t->fresh = 0;
+    if (unlikely(E.reducing))
+        note_call();
     t->calls[t->call].invoked = E.step;
     t->calls[t->call].exchanged = 0;
     t->calls[t->call].exchanged_last = 0;

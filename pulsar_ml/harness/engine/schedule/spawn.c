@@ -32,6 +32,8 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
     Thread *u;
     LibraryState inherited;
     announce(t, 0, 1);
+    if (unlikely(E.reducing))
+        note_only(KEY_STARTS, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
     if (E.n == E.width) {
         if (E.n == ENGINE_MOST_THREADS) {
             fail_with(FAIL_CAPACITY, t, "the code under test starts more threads than the engine can follow");
@@ -90,6 +92,8 @@ static int join_thread(Thread *t, uintptr_t handle, void **value, uint64_t pc)
 {
     Thread *u;
     Object *o;
+    if (unlikely(E.reducing))
+        will_join(handle);
     announce(t, 0, 1);
     if (handle <= (uintptr_t)E.config.n_threads || handle > (uintptr_t)E.n)
         misuse(t, NULL, "a thread joins what is not a thread of this execution", pc);
@@ -101,6 +105,8 @@ static int join_thread(Thread *t, uintptr_t handle, void **value, uint64_t pc)
     o = find_object(t, (void *)handle, OBJECT_THREAD);
     while (!u->done)
         wait_for(t, o, pc);
+    if (unlikely(E.reducing))
+        note_only(KEY_ENDS + (uintptr_t)u->number, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
     drain(u);
     u->joined = 1;
     E.unjoined--;
@@ -142,6 +148,8 @@ static int start_pthread(pthread_t *thread, void *(*body)(void *), void *argumen
 
 static int detach(pthread_t thread)
 {
+    if (unlikely(E.reducing))
+        note_object(KEY_ENDS + (uintptr_t)thread - 1);
     E.threads[thread - 1].joined = 1;
     return 0;
 }

@@ -11,11 +11,18 @@
 #include "pulsar_ml/harness/engine/schedule/strategies/fairness.c"
 #include "pulsar_ml/harness/engine/schedule/strategies/preemptions.c"
 #include "pulsar_ml/harness/engine/schedule/strategies/delays.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/footprints.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/wakeups.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/nodes.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/races.c"
+static int32_t strategy_number(const Strategy *strategy);
+static const Strategy *configured_strategy(void);
+#include "pulsar_ml/harness/engine/schedule/strategies/reduce.c"
 #include "pulsar_ml/harness/engine/schedule/strategies/replay.c"
 #include "pulsar_ml/harness/engine/schedule/strategies/portfolio.c"
 
 static const Strategy *const STRATEGIES[] = {
-    &RANDOM, &PCT, &POS, &SURW, &PREEMPTIONS, &DELAYS, &REPLAY, &PORTFOLIO,
+    &RANDOM, &PCT, &POS, &SURW, &PREEMPTIONS, &DELAYS, &REDUCE, &REPLAY, &PORTFOLIO,
 };
 
 enum { N_STRATEGIES = sizeof STRATEGIES / sizeof *STRATEGIES };

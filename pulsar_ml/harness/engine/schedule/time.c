@@ -35,6 +35,8 @@ static __attribute__((noinline)) void expire_due(void)
 /* Sets the clock to this time unless it is later already. */
 static void clock_to(int64_t now)
 {
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_TIME);
     if (now > E.now_ns)
         E.now_ns = now;
     if (E.timed)
@@ -55,6 +57,8 @@ static void expire_earliest(void)
 /* The thread waits until then, beside what else it waits for. */
 static void wait_until(Thread *t, int64_t until)
 {
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_TIME);
     t->woken = 0;
     t->deadline = until;
     E.timed |= t->bit;

@@ -242,6 +242,8 @@ static void give_way(Thread *t, int64_t until, int parks)
 static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
 {
     uint32_t pause = PAUSE_NONE;
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_LOOPS);
     t->idle_points++;
     t->turns++;
     t->op_address = 0;

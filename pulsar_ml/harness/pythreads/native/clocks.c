@@ -109,10 +109,3 @@ static PyObject *virtual_seed(PyObject *generator, PyObject *const *arguments, P
         return seed_by_engine(generator);
     return original.random_seed(generator, arguments, n);
 }
-
-static PyObject *virtual_get_ident(PyObject *module, PyObject *unused)
-{
-    if (running() == NULL || me->number == 0)
-        return original.get_ident(module, unused);
-    return PyLong_FromLong(IDENT + me->number);
-}

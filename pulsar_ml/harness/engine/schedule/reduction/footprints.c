@@ -1,0 +1,94 @@
+/* Footprints of transitions. A transition is what a thread does from one scheduling point to its
+ * next one; its footprint says what other threads could notice of it. Transitions of two threads
+ * whose footprints do not clash can be made in either order: the same execution. */
+
+enum { MOST_TOUCHES = 6, REDUCED_THREADS = 16 };
+
+/* MAY_WRITE: a failed exchange, which writes where it comes at another time. OBJECT: no atomic, so
+ * the order of any two touches of which one writes matters in each mode. TOGETHER: two of them
+ * never clash. HARD: the thread could not have gone on before the other touch. */
+enum { TOUCH_READS = 1, TOUCH_WRITES = 2, TOUCH_MAY_WRITE = 4, TOUCH_OBJECT = 8, TOUCH_TOGETHER = 16,
+       TOUCH_HARD = 32 };
+
+/* Touches that are no address of the code under test. */
+enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ENDS = 64 };
+static const uintptr_t KEY_SEQ_CST = (uintptr_t)1 << 63;   /* and an address */
+
+typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode; } Touch;
+
+/* all: clashes with everything. late: touches what a transition may touch behind its first access,
+ * depending on what that access read. announced: the first touch is the announced one. */
+typedef struct { uint8_t n, all, late, announced; Touch touches[MOST_TOUCHES]; } Footprint;
+
+static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode)
+{
+    f->late |= address == KEY_HEAP || address == KEY_CALLS;
+    if (f->announced && f->touches[0].address == address) {
+        f->announced = 0;
+        f->touches[0] = (Touch){address, bytes, mode};
+        return;
+    }
+    for (int i = 0; i < f->n; i++)
+        if (f->touches[i].address == address && f->touches[i].bytes == bytes) {
+            uint8_t together = f->touches[i].mode & mode & TOUCH_TOGETHER;
+            f->touches[i].mode = (uint8_t)((f->touches[i].mode | mode) & ~TOUCH_TOGETHER) | together;
+            return;
+        }
+    if (f->n == MOST_TOUCHES)
+        f->all = 1;
+    else
+        f->touches[f->n++] = (Touch){address, bytes, mode};
+}
+
+static void join_footprint(Footprint *into, const Footprint *from)
+{
+    into->all |= from->all;
+    for (int i = 0; i < from->n; i++)
+        add_touch(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode);
+    into->late |= from->late;
+}
+
+static inline int overlap(const Touch *a, const Touch *b)
+{
+    return a->address - b->address < b->bytes || b->address - a->address < a->bytes;
+}
+
+/* READ_CLASH: mode c11 alone. There a load may come before or behind a store of its location, and a
+ * store takes any place in modification order: only a load that comes first cannot read the
+ * store. */
+typedef enum { NO_CLASH, READ_CLASH, ORDER_CLASH } Clash;
+
+/* Does it matter whether `a` comes before `b`? */
+static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes)
+{
+    if (!overlap(a, b) || !((a->mode | b->mode) & writes) || a->mode & b->mode & TOUCH_TOGETHER)
+        return NO_CLASH;
+    if (E.config.mode == MODE_SC || (a->mode | b->mode) & TOUCH_OBJECT || a->address != b->address ||
+        a->bytes != b->bytes)
+        return ORDER_CLASH;
+    return a->mode & TOUCH_READS && b->mode & writes ? READ_CLASH : NO_CLASH;
+}
+
+/* Which of two transitions would be made at another time than it was, so that what it does behind
+ * its first access is not known. */
+enum { BOTH_KNOWN = 0, FIRST_UNSURE = 1, SECOND_UNSURE = 2 };
+
+/* Does it matter whether `a` comes before `b`? */
+static Clash clash(const Footprint *a, const Footprint *b, int unsure)
+{
+    uint8_t writes = TOUCH_WRITES;
+    Clash most = NO_CLASH;
+    if (a->all | b->all)
+        return ORDER_CLASH;
+    if (unsure) {
+        writes |= TOUCH_MAY_WRITE;
+        if ((b->late && unsure & FIRST_UNSURE) || (a->late && unsure & SECOND_UNSURE))
+            return ORDER_CLASH;
+    }
+    for (int i = 0; i < a->n; i++)
+        for (int j = 0; j < b->n; j++) {
+            Clash found = touches_clash(&a->touches[i], &b->touches[j], writes);
+            most = found > most ? found : most;
+        }
+    return most;
+}

@@ -1,0 +1,426 @@
+/* The search of strategy "reduce": the path through the tree of transitions that the execution
+ * under way takes, and what is known at each node of that path. A node is the state before a
+ * transition. Choices of values (which waiter a notification wakes, a fault) belong to the
+ * transition that makes them.
+ *
+ * A thread that would wait for a mutex, or for the end of another thread, is not offered; other
+ * waits are transitions of their own, behind which the thread is not ready. */
+
+/* Why a search goes on without the reduction, as bits. */
+enum { UNREDUCED_MODE = 1, UNREDUCED_LOOPS = 2, UNREDUCED_TIME = 4, UNREDUCED_OBJECTS = 8, UNREDUCED_RACES = 16,
+       UNREDUCED_HELD = 32, UNREDUCED_THREADS = 64, UNREDUCED_PYTHON = 128, UNREDUCED_LIBRARY = 256,
+       UNREDUCED_MEMORY = 512 };
+
+typedef struct {
+    Footprint footprint;          /* of the transition that is made from here */
+    uint64_t sleep;  /* threads whose next transition was searched from here or before */
+    uint64_t half;   /* threads that slept, and were woken to read from a new store alone */
+    uint64_t enabled;
+    uintptr_t acquired;           /* the mutex that the transition took, or 0 */
+    int32_t enabler;              /* the node whose transition let the thread go on; -1: none */
+    uint32_t wakeups;             /* sequences with which the search has yet to begin here */
+    uint32_t handed;              /* and behind this transition */
+    uint8_t thread;
+    uint8_t waited;               /* it waits for the mutex while another thread holds it */
+    uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
+    uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
+    uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
+    uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
+    Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` and `half` */
+} ReducedNode;
+
+/* A choice of a value; the node before it, NONE: it comes before the first. */
+typedef struct { uint32_t node; uint16_t options, taken; } ReducedValue;
+
+/* What a thread announced. */
+typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins; } Announced;
+
+SHARED struct {
+    ReducedNode *nodes;
+    ReducedValue *values;
+    uint32_t n_nodes, nodes_room, n_values, values_room;
+    uint32_t node_at, value_at;   /* how far the execution under way came */
+    uint32_t changed;  /* the first node whose transition may be another one than before */
+    int32_t unreduced;            /* why the reduction was given up, 0: it was not */
+    uint64_t ready;               /* when the last transition began */
+    int32_t enablers[REDUCED_THREADS];
+    uint32_t counts[REDUCED_THREADS];      /* transitions of each thread, in the analysis */
+    uint8_t nothing_new;  /* the last transition could read no store that it was woken for */
+    uint8_t stuck;                /* the threads that are left wait for each other */
+    uint64_t waiting;             /* of those, the ones that wait for a mutex */
+    Announced announced[REDUCED_THREADS];
+    uintptr_t next_mutex;         /* of the step about to be announced */
+    uint8_t next_joins;
+} reduction;
+
+static int would_wait_for_mutex(uintptr_t mutex, int thread);
+
+static __attribute__((noinline)) void give_up_reduction(int why)
+{
+    if (current && current->controlled)
+        reduction.unreduced |= why;
+}
+
+/* The footprint that is being made; NULL while none is. */
+static Footprint *footprint_now(void)
+{
+    uint32_t at = reduction.node_at;
+    if (!E.reducing || at == 0 || at <= reduction.changed || reduction.stuck)
+        return NULL;
+    return &reduction.nodes[at - 1].footprint;
+}
+
+static __attribute__((noinline)) void note_touch(uintptr_t address, uint32_t bytes, int mode)
+{
+    Footprint *f = current && current->controlled ? footprint_now() : NULL;
+    if (f)
+        add_touch(f, address, bytes, (uint8_t)mode);
+}
+
+/* The step that was announced without an address touches this and nothing else. */
+static __attribute__((noinline)) void note_only(uintptr_t address, int mode)
+{
+    Footprint *f = footprint_now();
+    if (f) {
+        f->all = 0;
+        add_touch(f, address, 1, (uint8_t)mode);
+    }
+}
+
+static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t bytes, EngineOp op)
+{
+    note_touch(address, bytes, (op == OP_STORE ? 0 : TOUCH_READS) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
+    if (op != OP_LOAD && footprint_now())
+        reduction.nodes[reduction.node_at - 1].stored = current->step;
+}
+
+/* Mode c11: the order of seq_cst accesses matters to those of the same location and to seq_cst
+ * fences; see memory.c. */
+static __attribute__((noinline)) void note_order(int order, uintptr_t address, uint32_t bytes)
+{
+    if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11)
+        return;
+    note_touch(KEY_FENCES, 1, TOUCH_OBJECT | TOUCH_READS);
+    note_touch(address | KEY_SEQ_CST, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+}
+
+/* The node whose transition made this store; NONE: it was there from the start. */
+static uint32_t store_node(uint32_t id)
+{
+    for (uint32_t i = reduction.node_at; id && i-- > 0;)
+        if (reduction.nodes[i].stored == id)
+            return i;
+    return NONE;
+}
+
+/* May the running thread read this store, or was that searched before? */
+static int is_new_read(uint32_t id)
+{
+    const ReducedNode *node = &reduction.nodes[reduction.node_at - 1];
+    uint32_t maker;
+    if (reduction.stuck || reduction.node_at == 0 || !(node->half >> node->thread & 1))
+        return 1;
+    maker = store_node(id);
+    return maker != NONE && maker >= node->since[node->thread];
+}
+
+static __attribute__((noinline, noreturn)) void leave_execution(void)
+{
+    E.failure.kind = END_BLOCKED;
+    abandon();
+}
+
+/* The thread stays asleep: it was woken for stores that it cannot read. */
+static __attribute__((noinline, noreturn)) void leave_transition(void)
+{
+    reduction.nothing_new = 1;
+    leave_execution();
+}
+
+/* The step reads this store. */
+static __attribute__((noinline)) void note_read(uint32_t id)
+{
+    if (E.config.mode != MODE_C11 || !current->controlled)
+        return;
+    if (!is_new_read(id))
+        leave_transition();
+    if (footprint_now())
+        reduction.nodes[reduction.node_at - 1].read = id;
+}
+
+/* An exchange or an attempt at a lock fails, or a notification wakes nobody: it only read. */
+static __attribute__((noinline)) void note_failed(uintptr_t address, uint32_t bytes)
+{
+    Footprint *f = footprint_now();
+    for (int i = 0; f && i < f->n; i++)
+        if (f->touches[i].address == address && f->touches[i].bytes == bytes)
+            f->touches[i].mode = (uint8_t)((f->touches[i].mode & ~TOUCH_WRITES) | TOUCH_MAY_WRITE);
+    if (f)
+        reduction.nodes[reduction.node_at - 1].stored = 0;
+}
+
+/* A lock or the like is released, or ends. */
+static __attribute__((noinline)) void note_object(uintptr_t address)
+{
+    note_touch(address, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+}
+
+static __attribute__((noinline)) void note_mutex(uintptr_t mutex)
+{
+    if (footprint_now())
+        reduction.nodes[reduction.node_at - 1].acquired = mutex;
+}
+
+/* The order of allocations decides which addresses they get. */
+static __attribute__((noinline)) void note_heap(uintptr_t address, uint32_t bytes)
+{
+    note_object(KEY_HEAP);
+    note_touch(address, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+}
+
+/* Where histories are judged, the order matters in which one call returns and another one
+ * begins. */
+static __attribute__((noinline)) void note_call(void)
+{
+    if (E.config.judged)
+        note_touch(KEY_CALLS, 1, TOUCH_OBJECT | TOUCH_READS);
+}
+
+static __attribute__((noinline)) void note_return(int also_begins)
+{
+    if (E.config.judged)
+        note_touch(KEY_CALLS, 1, TOUCH_OBJECT | TOUCH_WRITES | TOUCH_TOGETHER);
+    if (also_begins)
+        note_call();
+}
+
+/* The step about to be announced waits for the end of a thread. */
+static void will_join(uintptr_t handle)
+{
+    if (handle > (uintptr_t)E.config.n_threads && handle <= (uintptr_t)E.n && &E.threads[handle - 1] != current)
+        reduction.next_joins = (uint8_t)handle;
+}
+
+static int reduction_reserve(void)
+{
+    if (reduction.n_nodes == reduction.nodes_room) {
+        uint32_t room = reduction.nodes_room ? 2 * reduction.nodes_room : 256;
+        ReducedNode *more = realloc(reduction.nodes, room * sizeof *more);
+        if (more == NULL)
+            return 0;
+        reduction.nodes = more;
+        reduction.nodes_room = room;
+    }
+    return 1;
+}
+
+static uint32_t reduced_value(uint32_t options)
+{
+    uint32_t at = reduction.value_at++, node = reduction.node_at - 1;
+    if (at < reduction.n_values) {
+        if (reduction.values[at].options != options || reduction.values[at].node != node)
+            fail_choices();
+        return reduction.values[at].taken;
+    }
+    if (at == reduction.values_room) {
+        uint32_t room = at ? 2 * at : 256;
+        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
+        if (more == NULL) {
+            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+            abandon();
+        }
+        reduction.values = more;
+        reduction.values_room = room;
+    }
+    reduction.values[reduction.n_values++] = (ReducedValue){node, (uint16_t)options, 0};
+    return 0;
+}
+
+static void reduction_reset(void)
+{
+    for (uint32_t i = 0; i < reduction.n_nodes; i++) {
+        free_wakeups(reduction.nodes[i].wakeups);
+        free_wakeups(reduction.nodes[i].handed);
+    }
+    reduction.n_nodes = reduction.n_values = reduction.changed = 0;
+}
+
+/* An execution begins. */
+static void reduction_begin(int reducing)
+{
+    E.reducing = (uint8_t)reducing;
+    if (!reducing)
+        return;
+    reduction.node_at = reduction.value_at = 0;
+    reduction.stuck = reduction.nothing_new = 0;
+    reduction.waiting = 0;
+    reduction.ready = ~UINT64_C(0);
+    reduction.next_mutex = reduction.next_joins = 0;
+    memset(reduction.announced, 0, sizeof reduction.announced);
+    for (int i = 0; i < REDUCED_THREADS; i++)
+        reduction.enablers[i] = -1;
+}
+
+/* The threads in the mask whose announced step would wait. */
+static uint64_t would_wait(uint64_t mask)
+{
+    uint64_t waits = 0;
+    for (uint64_t rest = mask; rest; rest &= rest - 1) {
+        int u = __builtin_ctzll(rest);
+        const Announced *next = &reduction.announced[u];
+        if ((next->mutex && would_wait_for_mutex(next->mutex, u)) ||
+            (next->joins && !E.threads[next->joins - 1].done))
+            waits |= E.threads[u].bit;
+    }
+    return waits;
+}
+
+/* The sleeping threads whose next transitions do not clash with the one made from the node before.
+ * One that it could only have read from is woken for that. */
+static void pass_sleep(ReducedNode *node, const ReducedNode *before)
+{
+    for (uint64_t rest = (before->sleep | before->half) & ~(UINT64_C(1) << before->thread); rest; rest &= rest - 1) {
+        int u = __builtin_ctzll(rest);
+        Clash how = clash(&before->asleep[u], &before->footprint, BOTH_KNOWN);
+        if (how == ORDER_CLASH)
+            continue;
+        if (how == NO_CLASH && before->sleep >> u & 1)
+            node->sleep |= UINT64_C(1) << u;
+        else
+            node->half |= UINT64_C(1) << u;
+        node->asleep[u] = before->asleep[u];
+        node->since[u] = before->since[u];
+    }
+}
+
+/* Takes the thread that begins the next sequence of a node; 0: there is none. */
+static int next_sequence(ReducedNode *node)
+{
+    uint64_t awake = node->enabled & ~node->sleep;
+    while (node->wakeups != NONE) {
+        uint32_t at = node->wakeups;
+        int thread = wakeups.all[at].thread;
+        node->wakeups = wakeups.all[at].next;
+        wakeups.all[at].next = NONE;
+        if (awake >> thread & 1) {
+            node->handed = wakeups.all[at].child;
+            wakeups.all[at].child = NONE;
+            free_wakeups(at);
+            node->thread = (uint8_t)thread;
+            node->kept = 0;
+            return 1;
+        }
+        free_wakeups(at);
+    }
+    return 0;
+}
+
+/* The first thread of a new node: of a sequence, or the running one where it can go on. 0: each
+ * that could go on is asleep, and what would follow was searched before. */
+static int first_thread(ReducedNode *node, const Thread *t)
+{
+    uint64_t awake = node->enabled & ~node->sleep;
+    if (next_sequence(node))
+        return 1;
+    if (awake & ~node->half)      /* what the others would read may not be there yet */
+        awake &= ~node->half;
+    node->thread = (uint8_t)(awake & t->bit ? t->number : awake ? __builtin_ctzll(awake) : 0);
+    node->kept = 0;
+    return awake != 0;
+}
+
+/* A node at the end of the path, and its first transition. */
+static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t enabled)
+{
+    ReducedNode *node, *before;
+    if (!reduction_reserve()) {
+        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+        abandon();
+    }
+    node = &reduction.nodes[reduction.n_nodes];
+    before = reduction.n_nodes ? node - 1 : NULL;
+    node->sleep = node->half = 0;
+    node->enabled = enabled;
+    node->wakeups = node->handed = NONE;
+    if (before) {
+        pass_sleep(node, before);
+        node->wakeups = before->handed;
+        before->handed = NONE;
+    }
+    if (!first_thread(node, t))
+        leave_execution();
+    reduction.n_nodes++;
+    return node;
+}
+
+static void begin_transition(ReducedNode *node)
+{
+    Announced *next = &reduction.announced[node->thread];
+    if (reduction.node_at >= reduction.changed) {
+        Footprint *f = &node->footprint;
+        f->n = f->late = f->announced = 0;
+        f->all = next->all;
+        node->acquired = 0;
+        node->stored = node->read = 0;
+        node->waited = next->mutex != 0;
+        node->enabler = reduction.enablers[node->thread];
+        if (next->address) {
+            uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES;
+            add_touch(f, next->address, 1, next->mutex ? mode | TOUCH_HARD : mode);
+            f->announced = next->mutex == 0;
+        }
+    }
+    reduction.enablers[node->thread] = -1;
+    *next = (Announced){0};
+    reduction.node_at++;
+}
+
+/* The transition of a thread ends here; which of the threads in the mask makes the next one? */
+static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
+{
+    ReducedNode *node;
+    Thread *chosen;
+    uint64_t enabled, woken = mask & ~reduction.ready;
+    if (reduction.stuck)
+        return default_thread(t, mask);
+    if (E.n > REDUCED_THREADS) {
+        reduction.unreduced |= UNREDUCED_THREADS;
+        reduction.stuck = 1;
+        return default_thread(t, mask);
+    }
+    reduction.ready = mask;
+    for (; woken; woken &= woken - 1)
+        reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
+    enabled = mask & ~would_wait(mask);
+    if (enabled == 0) {
+        reduction.stuck = 1;
+        reduction.waiting = mask;
+        return default_thread(t, mask);
+    }
+    if (reduction.node_at < reduction.n_nodes) {
+        node = &reduction.nodes[reduction.node_at];
+        if (!(enabled >> node->thread & 1))
+            fail_choices();
+        node->enabled = enabled;
+    } else {
+        node = new_node(t, enabled);
+    }
+    begin_transition(node);
+    chosen = &E.threads[node->thread];
+    if (unlikely(E.recording) && mask & (mask - 1) && chosen != default_thread(t, mask)) {
+        decision_made(t, CHOOSE_THREAD, (uint32_t)chosen->number + 1);
+        n_preemptions += (mask & t->bit) != 0;
+    }
+    return chosen;
+}
+
+/* A thread announced its next step. With no other thread ready there is no pick. */
+static void reduced_on_step(Thread *t)
+{
+    if (t->number < REDUCED_THREADS)
+        reduction.announced[t->number] = (Announced){
+            t->op_address, reduction.next_mutex, t->op_address == 0, t->op_writes, reduction.next_joins};
+    reduction.next_mutex = reduction.next_joins = 0;
+    if (E.starting >= E.n && E.ready == t->bit && !E.buffered && !E.yielded)
+        reduced_pick(t, t->bit);
+}

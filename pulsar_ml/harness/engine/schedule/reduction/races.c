@@ -1,0 +1,224 @@
+/* Behind each execution of strategy "reduce": which transitions could have come in another order,
+ * and where the search begins with that order; then the next path. Optimal dynamic partial-order
+ * reduction (Abdulla, Aronis, Jonsson, Sagonas, JACM 2017) over the transitions of nodes.c.
+ *
+ * A race is a pair of clashing transitions of two threads with nothing between that orders them. It
+ * is reversed by a sequence: what follows the first one without depending on it, then the second.
+ * A thread that takes a mutex races with the one that took it before, not with the unlock. */
+
+SHARED struct { Step *steps; uint32_t room; } sequence;
+
+static inline int is_before(const ReducedNode *a, const ReducedNode *b)
+{
+    return a->clock[a->thread] <= b->clock[a->thread];
+}
+
+static void join_clocks(ReducedNode *into, const ReducedNode *from)
+{
+    for (int i = 0; i < REDUCED_THREADS; i++)
+        if (from->clock[i] > into->clock[i])
+            into->clock[i] = from->clock[i];
+}
+
+/* Do the two clash in what the second one waits for? */
+static int clash_is_hard(const ReducedNode *a, const ReducedNode *b)
+{
+    for (int j = 0; j < b->footprint.n; j++)
+        for (int i = 0; b->footprint.touches[j].mode & TOUCH_HARD && i < a->footprint.n; i++)
+            if (touches_clash(&a->footprint.touches[i], &b->footprint.touches[j], TOUCH_WRITES))
+                return 1;
+    return 0;
+}
+
+/* Lets the search begin with this sequence behind a node, unless what it leads to was searched, or
+ * will be. 0 without memory. */
+static int begin_with(ReducedNode *node, Step *steps, int n)
+{
+    for (uint64_t rest = node->sleep; rest; rest &= rest - 1) {
+        int u = __builtin_ctzll(rest);
+        int place = comes_first(steps, n, u, &node->asleep[u], 0);
+        if (place >= 0 && place < n)
+            return 1;
+    }
+    return insert_wakeups(&node->wakeups, steps, n);
+}
+
+/* The transition from node `second`, or the one that `thread` waits to make, comes before the one
+ * from node `first`. */
+static int reverse_race(uint32_t first, uint32_t second, int thread, const Footprint *footprint)
+{
+    const ReducedNode *before = &reduction.nodes[first];
+    int n = 0;
+    if (second - first + 1 > sequence.room) {
+        uint32_t room = 2 * (second - first + 1);
+        Step *more = realloc(sequence.steps, room * sizeof *more);
+        if (more == NULL)
+            return 0;
+        sequence.steps = more;
+        sequence.room = room;
+    }
+    for (uint32_t i = first + 1; i < second; i++)
+        if (!is_before(before, &reduction.nodes[i]))
+            sequence.steps[n++] = (Step){&reduction.nodes[i].footprint, reduction.nodes[i].thread};
+    sequence.steps[n++] = (Step){footprint, (uint8_t)thread};
+    return begin_with(&reduction.nodes[first], sequence.steps, n);
+}
+
+/* The last node below `at` whose transition took the mutex; NONE: there is none. */
+static uint32_t last_taken(uint32_t at, uintptr_t mutex)
+{
+    while (at-- > 0)
+        if (reduction.nodes[at].acquired == mutex)
+            return at;
+    return NONE;
+}
+
+/* Mode c11: the loads of a location that could have read the store from node `at`, had it come
+ * first. A read-modify-write may then read another store than it did. One that failed to exchange
+ * might have exchanged what another one took. */
+static int analyse_reads(uint32_t at)
+{
+    ReducedNode *node = &reduction.nodes[at];
+    for (uint32_t i = at; i-- > 0;) {
+        const ReducedNode *other = &reduction.nodes[i];
+        if (other->thread == node->thread || is_before(other, node) ||
+            clash(&other->footprint, &node->footprint, other->stored ? SECOND_UNSURE : BOTH_KNOWN) != READ_CLASH)
+            continue;
+        if (!reverse_race(i, at, node->thread, &node->footprint))
+            return 0;
+    }
+    for (uint32_t i = at; node->read && i-- > 0;)
+        if (reduction.nodes[i].stored == node->read) {
+            join_clocks(node, &reduction.nodes[i]);
+            break;
+        }
+    return 1;
+}
+
+/* What must come before the transition from node `at`, and its races. */
+static int analyse(uint32_t at)
+{
+    ReducedNode *node = &reduction.nodes[at];
+    int thread = node->thread;
+    uint32_t taken = NONE;
+    memset(node->clock, 0, sizeof node->clock);
+    for (uint32_t i = at; i-- > 0;)
+        if (reduction.nodes[i].thread == thread) {
+            join_clocks(node, &reduction.nodes[i]);
+            break;
+        }
+    node->clock[thread]++;
+    if (node->enabler >= 0)
+        join_clocks(node, &reduction.nodes[node->enabler]);
+    if (node->waited && node->acquired) {
+        taken = last_taken(at, node->acquired);
+        if (taken != NONE && (reduction.nodes[taken].thread == thread || is_before(&reduction.nodes[taken], node)))
+            taken = NONE;
+    }
+    for (uint32_t i = at; i-- > 0;) {
+        ReducedNode *other = &reduction.nodes[i];
+        if (other->thread == thread || is_before(other, node) ||
+            clash(&other->footprint, &node->footprint, BOTH_KNOWN) != ORDER_CLASH)
+            continue;
+        if (!clash_is_hard(other, node) && !reverse_race(i, at, thread, &node->footprint))
+            return 0;
+        join_clocks(node, other);
+    }
+    if (E.config.mode == MODE_C11 && !analyse_reads(at))
+        return 0;
+    return taken == NONE || reverse_race(taken, at, thread, &node->footprint);
+}
+
+/* At the end the thread still waited for a mutex: it could have taken it before the one that holds
+ * it. */
+static int analyse_waiting(int thread)
+{
+    uintptr_t mutex = reduction.announced[thread].mutex;
+    uint32_t taken = mutex ? last_taken(reduction.n_nodes, mutex) : NONE, last = reduction.n_nodes;
+    Footprint footprint = {.n = 1, .touches = {{mutex, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES | TOUCH_HARD}}};
+    if (taken == NONE || reduction.nodes[taken].thread == thread)
+        return 1;
+    while (last > 0 && reduction.nodes[last - 1].thread != thread)
+        last--;
+    if (last > 0 && is_before(&reduction.nodes[taken], &reduction.nodes[last - 1]))
+        return 1;
+    return reverse_race(taken, reduction.n_nodes, thread, &footprint);
+}
+
+/* The execution ended before its threads did, so its races are not known: each thread that could go
+ * on at a node of its path is tried there. */
+static int try_all(void)
+{
+    for (uint32_t i = 0; i < reduction.n_nodes; i++) {
+        ReducedNode *node = &reduction.nodes[i];
+        uint64_t rest = node->enabled & ~node->sleep & ~(UINT64_C(1) << node->thread);
+        for (uint32_t at = node->wakeups; at != NONE; at = wakeups.all[at].next)
+            rest &= ~(UINT64_C(1) << wakeups.all[at].thread);
+        for (; rest; rest &= rest - 1) {
+            Footprint unknown = {.all = 1};
+            Step step = {&unknown, (uint8_t)__builtin_ctzll(rest)};
+            if (!insert_wakeups(&node->wakeups, &step, 1))
+                return 0;
+        }
+    }
+    return 1;
+}
+
+static int analyse_execution(void)
+{
+    int ended = E.live == 0 || E.failure.kind == FAIL_DEADLOCK || E.failure.kind == END_BLOCKED;
+    if (!ended && reduction.n_nodes)
+        reduction.nodes[reduction.n_nodes - 1].footprint.all = 1;
+    for (uint32_t i = reduction.changed; i < reduction.n_nodes; i++)
+        if (!analyse(i))
+            return 0;
+    for (uint64_t rest = reduction.waiting; rest; rest &= rest - 1)
+        if (!analyse_waiting(__builtin_ctzll(rest)))
+            return 0;
+    return ended || try_all();
+}
+
+/* The transitions from here on were made with these choices of values; another choice may change
+ * what they touch. */
+static void keep_footprints(void)
+{
+    for (uint32_t i = reduction.changed; i < reduction.n_nodes; i++) {
+        ReducedNode *node = &reduction.nodes[i];
+        Footprint *kept = &node->asleep[node->thread];
+        if (node->kept)
+            join_footprint(kept, &node->footprint);
+        else
+            *kept = node->footprint;
+        node->kept = 1;
+    }
+}
+
+static int next_reduced_path(void)
+{
+    while (reduction.n_nodes || reduction.n_values) {
+        uint32_t last = reduction.n_nodes - 1;
+        ReducedNode *node;
+        if (reduction.n_values && reduction.values[reduction.n_values - 1].node == last) {
+            ReducedValue *value = &reduction.values[reduction.n_values - 1];
+            if (++value->taken < value->options) {
+                reduction.changed = reduction.n_nodes ? last : 0;
+                return 1;
+            }
+            reduction.n_values--;
+            continue;
+        }
+        node = &reduction.nodes[last];
+        node->sleep |= UINT64_C(1) << node->thread;
+        node->half &= ~(UINT64_C(1) << node->thread);
+        node->since[node->thread] = last;
+        free_wakeups(node->handed);
+        node->handed = NONE;
+        if (reduction.nothing_new ? first_thread(node, &E.main) : next_sequence(node)) {
+            reduction.changed = last;
+            return 1;
+        }
+        reduction.nothing_new = 0;
+        reduction.n_nodes--;
+    }
+    return 0;
+}

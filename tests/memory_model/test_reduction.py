@@ -1,0 +1,177 @@
+"""The search with partial-order reduction: one execution of each class, and the same claims."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from typing import Any
+
+import pytest
+
+from pulsar_ml.campaign.local.exploring import SuiteExploration
+from pulsar_ml.campaign.local.failures import checked_subject
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.engine import PARTED, SEARCHES, Explorer
+from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.search.partition import Part, reasons
+from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program
+from tests.engine.programs.build_programs import explorer, program_of, programs
+
+# What GenMC expects of its own test programs, in SC and in RC11. Threads with nothing in common
+# have one class.
+CLASSES = {
+    "sb_acq_rel": (3, 4),
+    "two_plus_two_w_relaxed": (3, 4),
+    **{f"increments_{n}": (math.factorial(n), math.factorial(n)) for n in range(2, 8)},
+    **{f"locked_increments_{n}": (math.factorial(n), math.factorial(n)) for n in range(2, 8)},
+    **{f"readers_{n}": (2**n, 2**n) for n in (2, 4, 8)},
+    **{
+        f"exchanges_{n}": (count, count)
+        for n, count in zip(range(4, 8), (14, 43, 144, 523), strict=True)
+    },
+    "apart_5": (1, 1),
+}
+MOST = 4_000  # executions of a search whose histories are compared
+Histories = set[tuple[tuple[int, ...], ...]]
+
+
+def reduced(name: str, *, mode: str = "sc", **options: Any) -> Exploration:
+    subject = programs().SUBJECTS[name]
+    options = {"executions": 100_000, "strategy": "reduce", **options}
+    return explore(subject, program_of(name), mode=mode, **options)
+
+
+@pytest.mark.parametrize("name", CLASSES)
+@pytest.mark.parametrize("mode", ["sc", "c11"])
+def test_each_class_has_one_whole_execution(name: str, mode: str) -> None:
+    done = reduced(name, mode=mode)
+    assert done.failure is None and done.exhausted == "completely"
+    assert done.statistics["complete"] == done.statistics["classes"] == CLASSES[name][mode == "c11"]
+    assert done.statistics["unreduced"] == 0
+    blocked = done.statistics["blocked"]
+    assert blocked < done.statistics["complete"] if name.startswith("exchanges") else blocked == 0
+
+
+@pytest.mark.parametrize(
+    ("name", "mode"),
+    [
+        ("szymanski", "sc"),
+        *itertools.product(("seqlock_once", "iriw_acq_rel", "exchanges_5"), ("sc", "c11")),
+    ],
+)
+def test_the_classes_are_those_of_the_whole_search(name: str, mode: str) -> None:
+    whole = explorer(name, mode=mode, strategy="preemptions", bound=60)
+    whole.run(0, 500_000)
+    assert whole.statistics()["exhausted"] == 2
+    classes = set(whole.classes().tolist())
+    found = reduced(name, mode=mode)
+    assert found.exhausted == "completely" and found.statistics["unreduced"] == 0
+    assert set(found.classes.tolist()) == classes and found.statistics["complete"] >= len(classes)
+
+
+@pytest.mark.parametrize("mode", ["sc", "c11"])
+@pytest.mark.parametrize("name", ["counter", "lost_wakeup", "use_after_free", "store_buffering"])
+def test_a_failure_is_found_replays_and_shrinks(name: str, mode: str) -> None:
+    if name == "store_buffering" and mode == "sc":
+        assert reduced(name).exhausted == "completely"
+        return
+    found = reduced(name, reuse="mixed", mode=mode).failure
+    assert found is not None and found.strategy == "reduce"
+    subject = programs().SUBJECTS[name]
+    again = found.replay(subject)
+    assert again.exact and again.failure == found
+    small = shrink(found, subject)
+    assert small.replay(subject).exact and small.kind == found.kind
+
+
+def histories_of(explorer: Explorer) -> Histories | None:
+    """The histories of all executions: what each call returned, and which calls ended before it.
+
+    None of a search that does not end within MOST executions.
+    """
+    found: Histories = set()
+    done = 0
+    while not explorer.statistics()["exhausted"]:
+        if done == MOST:
+            return None
+        done += explorer.run(done, MOST - done)
+        assert not explorer.failed()
+        if explorer.unjudged():
+            rows = explorer.answers().tolist()
+            found.add(tuple((*row[3:], *(other[1] < row[0] for other in rows)) for row in rows))
+            explorer.accept()
+    return found
+
+
+@pytest.mark.parametrize("suite", ["refcount", "position_map"])
+@pytest.mark.parametrize("mode", ["sc", "c11"])
+def test_the_histories_are_those_of_the_whole_search(suite: str, mode: str) -> None:
+    subject = checked_subject(suite)
+    compared = 0
+    for seed in range(12):
+        program = Program.generate(subject, seed, threads=2, operations=1 + seed % 2, noise=False)
+        options: dict[str, Any] = {"mode": mode, "judged": True, "bound": 60}
+        whole = histories_of(Explorer(subject, program, strategy="preemptions", **options))
+        if whole is None:
+            continue
+        runs = Explorer(subject, program, strategy="reduce", **options)
+        assert histories_of(runs) == whole
+        compared += len(whole) > 1 and not runs.statistics()["unreduced"]
+    assert compared > 1, "several orders of the calls, and reduced searches"
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "reason"),
+    [
+        ("exchanges_4", {"mode": "tso"}, "mode tso"),
+        ("exchanges_4", {"races": False}, "races that are allowed or not detected"),
+        ("exchanges_4", {"lock_free": True}, "a check of lock-freedom"),
+        ("polls_fixed", {}, "loops that wait, yields or sleeps"),
+    ],
+)
+def test_what_is_not_reduced_is_searched_whole(
+    name: str, options: dict[str, Any], reason: str
+) -> None:
+    done = reduced(name, **options)
+    assert reason in reasons(done.statistics["unreduced"])
+    assert f"searched without reduction: {reason}" in " ".join(done.remarks)
+    whole = reduced(name, strategy="preemptions", bound=1_000, **options)
+    assert done.executions >= whole.executions and done.exhausted == whole.exhausted
+    assert set(done.classes.tolist()) >= set(whole.classes.tolist())
+
+
+@pytest.mark.parametrize("mode", ["sc", "c11"])
+def test_threads_run_on_where_an_execution_was_discarded(mode: str) -> None:
+    """The first execution ends before the stores that its assumption needs."""
+    whole = reduced("assumes_last", mode=mode, strategy="preemptions", bound=1_000)
+    done = reduced("assumes_last", mode=mode)
+    assert done.statistics["discarded"] > 0 and done.statistics["unreduced"] == 0
+    assert set(done.classes.tolist()) == set(whole.classes.tolist()) and len(done.classes) >= 2
+
+
+def test_an_unfinished_search_proves_nothing() -> None:
+    done = reduced("increments_6", executions=100)
+    assert done.executions == 100 and not done.exhausted and done.rest is None
+    assert done.residual_risk is None and done.unseen_mass is None
+
+
+def test_the_report_counts_what_was_left() -> None:
+    total = SuiteExploration("increments_4", "reduce")
+    total.add(reduced("increments_4"))
+    assert (
+        "  reduced searches: 24 whole executions for 24 classes; 0 left early because they were "
+        "like earlier ones"
+    ) in total.lines()
+
+
+def test_the_search_goes_on_where_a_run_stopped() -> None:
+    runs = explorer("increments_5", mode="sc", strategy="reduce")
+    counts = [runs.run(at, 7) for at in range(0, 126, 7)]
+    assert sum(counts) == 120 and runs.statistics()["exhausted"] == 2
+
+
+def test_it_is_not_cut_into_parts() -> None:
+    assert set(SEARCHES) - set(PARTED) == {"reduce"}
+    with pytest.raises(UsageError, match="a path is for the exhaustive strategies"):
+        reduced("increments_4", part=Part((1,), (2,)))
