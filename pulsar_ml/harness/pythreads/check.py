@@ -39,7 +39,7 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 EXECUTIONS = 20_000  # of each test, at most
-LOCK_RULES = ("lock left locked", "lock of another thread")  # as in native/held.c
+LOCK_RULES = ("lock left locked", "lock of another thread")  # as in native/replaced/held.c
 WAITS = ("deadlock", "livelock", "not lock-free")
 
 Test = Callable[[], object]

@@ -16,7 +16,7 @@ from pulsar_ml.harness.pythreads.native_modules import NativeModules
 from pulsar_ml.harness.pythreads.points import PACKAGE
 from pulsar_ml.harness.search import symbols
 
-LEFT_LOCKED = 0  # what a remark about a lock says, as in native/held.c
+LEFT_LOCKED = 0  # what a remark about a lock says, as in native/replaced/held.c
 EXCEPTION, ASSERTION = 0, 1  # kinds of a failure, as in fibers.h
 ADDRESS = re.compile(r" at 0x[0-9a-f]+")  # differs each time
 LONGEST = 200  # characters of a message
