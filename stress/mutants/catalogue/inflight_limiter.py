@@ -93,4 +93,62 @@ limiter.remaining -= permits
         mode="sc",
         within=4_000,
     ),
+    Mutant(
+        id="RD7",
+        title="a request above the maximum waits although nothing is in flight",
+        origin="the rule before 4.0.7",
+        file=FILE,
+        old="""
+if permits > limiter.maximum:
+    permits = limiter.maximum
+""",
+        new="",
+        suite="inflight_limiter",
+        breaks="IL-6",
+    ),
+    Mutant(
+        id="RD8",
+        title="a request above the maximum gives back what it requested",
+        origin="port",
+        file=FILE,
+        old="""
+if permits > limiter.maximum:
+    permits = limiter.maximum
+monitor_enter(&limiter.monitor)
+limiter_advance(limiter, now)
+ready = limiter_settle(limiter)
+if not limiter.closed:
+    if permits <= limiter.remaining:
+        limiter.remaining -= permits
+        taken[0] = permits
+""",
+        new="""
+monitor_enter(&limiter.monitor)
+limiter_advance(limiter, now)
+ready = limiter_settle(limiter)
+if not limiter.closed:
+    taken[0] = permits
+    if permits > limiter.maximum:
+        permits = limiter.maximum
+    if permits > limiter.remaining:
+        taken[0] = 0
+    else:
+        limiter.remaining -= permits
+""",
+        suite="inflight_limiter",
+        breaks="I87, I88",
+    ),
+    Mutant(
+        id="RD9",
+        title="a timeout of 0 fails what waits at once",
+        origin="port",
+        file=FILE,
+        old="""
+if limiter.timeout <= 0:
+    return False
+""",
+        new="",
+        suite="inflight_limiter",
+        breaks="IL-7",
+    ),
 )
