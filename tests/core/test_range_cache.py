@@ -77,7 +77,7 @@ def test_a_put_on_a_taken_position_changes_the_expected_reads_only(
     assert cache.size == 5
     with present(cache.get((1, 2))) as entry:
         assert bytes(entry) == b"first"
-        assert entry.expected_reads == -1  # of the third, which was released, too
+        assert entry.expected_reads == 0  # as of the third, which was released, too
         assert entry.references == 2
 
 

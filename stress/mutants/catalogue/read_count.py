@@ -12,10 +12,13 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a read is marked by load and store",
         origin="port",
         file=FILE,
-        old="i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1)",
+        old="""
+    if i32_cas_weak_relaxed(expected, &seen, seen - 1):
+        return True
+""",
         new="""
-i32_store_relaxed(&read_count_at(pool, handle).expected,
-                  i32_load_relaxed(&read_count_at(pool, handle).expected) - 1)
+    i32_store_relaxed(expected, seen - 1)
+    return True
 """,
         suite="read_count",
         breaks="I67",
@@ -25,12 +28,28 @@ i32_store_relaxed(&read_count_at(pool, handle).expected,
         title="a read below zero is stored as zero",
         origin="port",
         file=FILE,
-        old="i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1)",
+        old="""
+seen = i32_load_relaxed(expected)
+while seen > 0:
+""",
         new="""
-if i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1) <= 0:
-    i32_store_relaxed(&read_count_at(pool, handle).expected, 0)
+if i32_fetch_sub_relaxed(expected, 1) > 0:
+    return True
+i32_store_relaxed(expected, 0)
+seen = 0
+while seen > 0:
 """,
         suite="read_count",
         breaks="I67",
+    ),
+    Mutant(
+        id="EX-below",
+        title="a read that was not expected takes the count below zero",
+        origin="Pulsar before 5.0.1",
+        file=FILE,
+        old="while seen > 0:",
+        new="while True:",
+        suite="read_count",
+        breaks="EX-3",
     ),
 )
