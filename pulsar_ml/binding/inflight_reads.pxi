@@ -189,9 +189,9 @@ cdef class InflightReadsLimiter:
 
     ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 or less is no limit;
     ``acquire_timeout_millis``, of which 0 or less is no timeout, and ``acquire_queue_size`` are the
-    settings of the same names. All methods may be called from any number of threads. Somebody has to call :meth:`expire` for
-    requests to time out. Raises InvalidSizeError, AllocationError. Origin: ``InflightReadsLimiter``
-    of Pulsar 4.0.7 and later.
+    settings of the same names. All methods may be called from any number of threads. Somebody has
+    to call :meth:`expire` for requests to time out. Raises InvalidSizeError, AllocationError.
+    Origin: ``InflightReadsLimiter`` of Pulsar 4.0.7 and later.
     """
 
     cdef SharedLimiter* shared

@@ -410,10 +410,8 @@ cdef inline void entry_check_held(
                          references[i])
             read_count = entry_read_count(&run.pool, i)
             if read_count and not entry_made_late(held[i] >> 8) and not violation.found:
-                # Nothing raises it here: marks beyond those expected take nothing.
                 right = i64_load_relaxed(&run.expected[read_count])
-                if right < 0 and not run.pool.counts_of_4:
-                    right = 0
+                right = max(right, 0) if not run.pool.counts_of_4 else right
                 expect_equal(violation, b"I69", b"expected reads of an entry",
                              read_count_value(&run.pool.read_counts, read_count), right)
     for i in range(1, EN_MOST_HANDLES):

@@ -3,8 +3,9 @@
 # are granted.
 #
 # A request above the maximum is one for the maximum: with nothing in flight it is granted that, and
-# while it waits, something is in flight. A callback reads how many permits remain: one that was run under the monitor would wait
-# for itself. After each operation the queue is looked at under the monitor.
+# while it waits, something is in flight. A callback reads how many permits remain: one that was run
+# under the monitor would wait for itself. After each operation the queue is looked at under the
+# monitor.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -208,8 +209,8 @@ cdef inline void limiter_ask(
     request.declines = call.arguments[1] != 0
     i32_store_relaxed(&request.answers, 0)
     i32_store_relaxed(&request.state, IL_WAITS)
-    acquired = limiter_acquire(&run.limiter, call.arguments[0], i64_load_relaxed(&run.clock), limiter_told, run,
-                               <int64_t>thread << 8 | i, &taken)
+    acquired = limiter_acquire(&run.limiter, call.arguments[0], i64_load_relaxed(&run.clock),
+                               limiter_told, run, <int64_t>thread << 8 | i, &taken)
     result.status = acquired
     if acquired == PERMITS_GRANTED:
         if run.limiter.maximum > 0 and taken != request.permits:

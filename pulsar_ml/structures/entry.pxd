@@ -409,8 +409,8 @@ cdef inline void entry_adopt_reads(EntryPool* pool, uint32_t handle, uint32_t ne
         read_count_release(&pool.read_counts, seen & EXTRA_HANDLE)
 
 
-# One more read is expected, as of an entry that joins a replay queue. False when memory ran out. With
-# counts_of_4 an entry without a read count stays without.
+# One more read is expected, as of an entry that joins a replay queue. False when memory ran out.
+# With counts_of_4 an entry without a read count stays without.
 cdef inline bint entry_expect_read(EntryPool* pool, uint32_t handle) noexcept nogil:
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
     if not read_count:

@@ -218,8 +218,8 @@ cdef inline uint32_t limiter_give_back(InflightLimiter* limiter, int64_t permits
 # Operations --------------------------------------------------------------------------------------
 
 # Asks for permits, 0 or more. Granted: `taken` is what limiter_release gives back later, 0 without
-# a limit. Otherwise `taken` is 0; a waiting request gets its answer by its callback. A request above
-# the maximum is one for the maximum: it gets that when nothing is in flight.
+# a limit. Otherwise `taken` is 0; a waiting request gets its answer by its callback. A request
+# above the maximum is one for the maximum: it gets that when nothing is in flight.
 cdef inline Acquired limiter_acquire(
     InflightLimiter* limiter, int64_t permits, int64_t now, PermitsCallback callback, void* context,
     int64_t argument, int64_t* taken

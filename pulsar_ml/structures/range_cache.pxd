@@ -159,8 +159,9 @@ cdef inline int64_t range_cache_size(const RangeCache* cache) noexcept nogil:
 
 # Caches the entry under its position; `length` bytes are counted for it until it is removed.
 # PML_OK: the caller's reference belongs to the cache now. Otherwise the caller keeps it and nothing
-# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads, unless the policy is
-# released_queue), PML_MISMATCH (the entry's own position differs), PML_DEALLOCATED, PML_NO_MEMORY.
+# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads, unless the policy
+# is released_queue), PML_MISMATCH (the entry's own position differs), PML_DEALLOCATED,
+# PML_NO_MEMORY.
 cdef inline Status range_cache_put(
     RangeCache* cache, Position key, uint32_t entry, uint32_t length, int64_t now
 ) noexcept nogil:

@@ -23,7 +23,8 @@ from pulsar_ml.structures.refcount cimport (
 )
 from pulsar_ml.structures.status cimport Status
 from pulsar_ml.sync.atomics cimport (
-    i32_cas_weak_relaxed, i32_fetch_add_relaxed, i32_fetch_sub_relaxed, i32_load_relaxed, i32_store_relaxed, pml_i32, pml_i64,
+    i32_cas_weak_relaxed, i32_fetch_add_relaxed, i32_fetch_sub_relaxed, i32_load_relaxed,
+    i32_store_relaxed, pml_i32, pml_i64,
 )
 
 
@@ -74,8 +75,8 @@ cdef inline void read_count_increment(Pool* pool, uint32_t handle) noexcept nogi
     read_count_raise(&read_count_at(pool, handle).expected, 1)
 
 
-# Takes one off; False if no read was expected, and then the value stays. With `below_zero` it always
-# takes one off: a later replay is then swallowed (Pulsar 4.2.4).
+# Takes one off; False if no read was expected, and then the value stays. With `below_zero` it
+# always takes one off: a later replay is then swallowed (Pulsar 4.2.4).
 cdef inline bint read_count_mark_read(Pool* pool, uint32_t handle, bint below_zero) noexcept nogil:
     cdef pml_i32* expected = &read_count_at(pool, handle).expected
     cdef int32_t seen

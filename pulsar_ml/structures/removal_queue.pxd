@@ -56,8 +56,8 @@ cdef inline bint removal_first_round(const PolicyBase* base, const EvictionPass*
     return base.intake.queue.head < run.round_end
 
 
-# True if a pass keeps wrappers that came after it began, or that it requeued itself: released_queue,
-# and a time pass of released_5.
+# True if a pass keeps wrappers that came after it began, or that it requeued itself:
+# released_queue, and a time pass of released_5.
 cdef inline bint removal_keeps_again(const PolicyBase* base, const EvictionPass* run) noexcept nogil:
     return base.most_keeps < 0 or (base.one_budget and run.by_time)
 

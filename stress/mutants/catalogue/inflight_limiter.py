@@ -108,35 +108,19 @@ if permits > limiter.maximum:
     ),
     Mutant(
         id="RD8",
-        title="a request above the maximum gives back what it requested",
+        title="a request above the maximum gets what remains while others are in flight",
         origin="port",
         file=FILE,
         old="""
 if permits > limiter.maximum:
     permits = limiter.maximum
-monitor_enter(&limiter.monitor)
-limiter_advance(limiter, now)
-ready = limiter_settle(limiter)
-if not limiter.closed:
-    if permits <= limiter.remaining:
-        limiter.remaining -= permits
-        taken[0] = permits
 """,
         new="""
-monitor_enter(&limiter.monitor)
-limiter_advance(limiter, now)
-ready = limiter_settle(limiter)
-if not limiter.closed:
-    taken[0] = permits
-    if permits > limiter.maximum:
-        permits = limiter.maximum
-    if permits > limiter.remaining:
-        taken[0] = 0
-    else:
-        limiter.remaining -= permits
+if permits > limiter.maximum:
+    permits = limiter.remaining
 """,
         suite="inflight_limiter",
-        breaks="I87, I88",
+        breaks="I88",
     ),
     Mutant(
         id="RD9",

@@ -6,17 +6,23 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/read_count.pxd"
 
+MARK = """
+seen = i32_load_relaxed(expected)
+while seen > 0:
+    if i32_cas_weak_relaxed(expected, &seen, seen - 1):
+        return True
+"""
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="M54",
         title="a read is marked by load and store",
         origin="port",
         file=FILE,
-        old="""
-    if i32_cas_weak_relaxed(expected, &seen, seen - 1):
-        return True
-""",
+        old=MARK,
         new="""
+seen = i32_load_relaxed(expected)
+if seen > 0:
     i32_store_relaxed(expected, seen - 1)
     return True
 """,
@@ -28,16 +34,11 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a read below zero is stored as zero",
         origin="port",
         file=FILE,
-        old="""
-seen = i32_load_relaxed(expected)
-while seen > 0:
-""",
+        old=MARK,
         new="""
 if i32_fetch_sub_relaxed(expected, 1) > 0:
     return True
 i32_store_relaxed(expected, 0)
-seen = 0
-while seen > 0:
 """,
         suite="read_count",
         breaks="I67",
@@ -47,8 +48,11 @@ while seen > 0:
         title="a read that was not expected takes the count below zero",
         origin="Pulsar before 5.0.1",
         file=FILE,
-        old="while seen > 0:",
-        new="while True:",
+        old=MARK,
+        new="""
+i32_fetch_sub_relaxed(expected, 1)
+return True
+""",
         suite="read_count",
         breaks="EX-3",
     ),
