@@ -102,7 +102,7 @@ limiter.remaining -= permits
 if permits > limiter.maximum:
     permits = limiter.maximum
 """,
-        new="",
+        new="pass",
         suite="inflight_limiter",
         breaks="IL-6",
     ),
@@ -131,7 +131,7 @@ if permits > limiter.maximum:
 if limiter.timeout <= 0:
     return False
 """,
-        new="",
+        new="pass",
         suite="inflight_limiter",
         breaks="IL-7",
     ),
