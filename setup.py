@@ -184,7 +184,9 @@ def extensions() -> list[Extension]:
         extension("pulsar_ml.harness.linearize.search._native"),
         extension("pulsar_ml.harness.linearize._monitors"),
         extension("pulsar_ml.harness.linearize.cells._cells"),
+        extension("pulsar_ml.harness.linearize.cells._parts"),
         extension("pulsar_ml.harness.linearize.cells._maps"),
+        extension("pulsar_ml.harness.linearize.cells._objects"),
         extension(
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pulsar_ml.terminal import starting as _starting  # noqa: F401 - the first import of all
+
+# isort: split
 from pulsar_ml._core import (
     AckState,
     ActiveManagedCursorContainer,

@@ -21,7 +21,7 @@ GENERAL = "General"
 NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
 TRACEBACK = "pulsar_ml.cli.traceback"
 PERMISSION = "; check the rights and the owner of this place, or choose another one"
-ROOM = "; make room or choose another place, then go on with pulsar-ml sweep --resume RUN"
+ROOM = "; make room or choose another place"
 ADVICE = {
     errno.ENOSPC: ROOM,
     errno.EDQUOT: ROOM,
@@ -65,12 +65,15 @@ class Command(click.Command):
         *arguments: Any,
         examples: Sequence[str] = (),
         exit_codes: Sequence[ExitCode] = BASIC,
+        go_on: str = "",
         **attributes: Any,
     ) -> None:
+        """``go_on``: how to go on after the disk was full, where the command can."""
         attributes.setdefault("context_settings", NAMES_OF_HELP)
         super().__init__(*arguments, **attributes)
         self.examples = examples
         self.exit_codes = exit_codes
+        self.go_on = go_on
         self.params.append(
             Option(
                 ["--traceback"],
@@ -162,6 +165,8 @@ def errors_as_sentences(context: click.Context) -> Iterator[None]:
         if context.meta.get(TRACEBACK):
             traceback.print_exc()
         message, code = explained(error)
+        if isinstance(error, OSError) and ADVICE.get(error.errno or 0) == ROOM:
+            message += getattr(context.command, "go_on", "")
         raise ReportedError(message, code) from None
 
 

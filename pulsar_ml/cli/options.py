@@ -115,13 +115,10 @@ def seconds(help_text: str) -> Decorator:
     )
 
 
-def threads(most: int) -> Decorator:
-    return option(
-        "--threads",
-        type=click.IntRange(1, most),
-        group=PROGRAMS,
-        help="Threads of a program.  [default: the suite's]",
-    )
+def threads(
+    most: int, help_text: str = "Threads of a program.  [default: the suite's]"
+) -> Decorator:
+    return option("--threads", type=click.IntRange(1, most), group=PROGRAMS, help=help_text)
 
 
 operations = option(
@@ -247,8 +244,6 @@ def bounds(*, always: bool) -> Decorator:
 
 def sandbox() -> Decorator:
     """Options that say whether code under test runs in a child process, and for how long."""
-    from pulsar_ml.harness.search.child import Limits
-
     return together(
         option(
             "--sandbox/--no-sandbox",
@@ -257,15 +252,27 @@ def sandbox() -> Decorator:
             group=LIMITS,
             help="Run in a child process, which a crash or a hang cannot leave.",
         ),
-        patience(Limits().wall),
+        child_patience(),
     )
+
+
+def child_patience() -> Decorator:
+    """The option of how long the child process may take for an execution."""
+    from pulsar_ml.harness.search.child import Limits
+
+    return patience(Limits().wall)
 
 
 def sandbox_limits(sandbox: bool, patience: float) -> Limits | None:
     """The limits of the child process; None runs code under test in this process."""
+    return child_limits(patience) if sandbox else None
+
+
+def child_limits(patience: float) -> Limits:
+    """The limits of a child process that makes an execution at least every ``patience`` seconds."""
     from pulsar_ml.harness.search.child import Limits
 
-    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience)) if sandbox else None
+    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience))
 
 
 def patience(default: float) -> Decorator:

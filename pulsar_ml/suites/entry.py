@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
@@ -13,5 +13,22 @@ SUITE = Suite(
     settings={"chunk_bits": (0, 2), "limit": (4, 64), "counts_of_4": (0, 1)},
     threads=4,
     operations=6000,
+    # Three threads and many passes: else few short programs share an entry.
+    controlled=ControlledSize(
+        threads=(3, 3),
+        operations=(5, 8),
+        mix={
+            "new": 8,
+            "copy": 5,
+            "retain": 2,
+            "retain_stale": 6,
+            "pass_on": 20,
+            "read": 1,
+            "expected": 2,
+            "release": 10,
+            "release_all": 2,
+            "release_too_often": 1,
+        },
+    ),
     invariants=named("I2 I3 I12 I13 I17 I18 I20 I69 I70"),
 )

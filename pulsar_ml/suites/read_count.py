@@ -25,8 +25,9 @@ SUITE = Suite(
     operations=8000,
     # More references are made and passed on: else short programs hold none and change nothing.
     controlled=ControlledSize(
-        operations=(5, 9),
-        mix={"new": 5, "retain": 3, "pass_on": 5, "increment": 4, "mark_read": 4, "release": 4},
+        threads=(3, 3),
+        operations=(5, 8),
+        mix={"new": 5, "retain": 2, "pass_on": 8, "increment": 4, "mark_read": 4, "release": 3},
     ),
     invariants=named("I12 I17 I67 I70 EX-3 OP-1"),
 )

@@ -16,9 +16,8 @@ SUITE = Suite(
     threads=4,
     operations=6000,
     controlled=ControlledSize(
-        threads=(2, 2),
-        operations=(5, 8),
-        mix={"cut": 4, "copy": 1, "cache": 8, "uncache": 8, "pass_on": 1, "release": 1},
+        operations=(6, 9),
+        mix={"cut": 4, "copy": 1, "cache": 8, "uncache": 8, "pass_on": 2, "release": 1},
     ),
     invariants=named("I2 I17 I18 RB-2 RB-3"),
 )

@@ -28,6 +28,15 @@ def trust_words(*modules: str | None) -> tuple[str, ...]:
     return () if all(is_installed(module or "") for module in modules) else (OPTION,)
 
 
+def check_built(record: object, recipe: str, *, trust: bool) -> None:
+    """Raise UsageError for a record whose subject is built from a file, unless it is trusted."""
+    if recipe and not trust:
+        raise UsageError(
+            f"{record} names a source file and flags of the compiler, which would be built and run "
+            f"here; if the record is yours, add {OPTION}"
+        )
+
+
 def check_trusted(source: object, named: Mapping[str, object], *, trust: bool) -> None:
     """Raise UsageError unless all code that a file names is of this installation, or trusted.
 

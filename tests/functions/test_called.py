@@ -11,7 +11,7 @@ import pytest
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness import InterleavingFailure, build_extension, check, load_checked
 from tests import ROOT
-from tests.functions.test_collect import collected
+from tests.functions.plugin.test_collect import collected
 
 SOURCE = Path(__file__).parent / "operations" / "count.pyx"
 BUILDS = ROOT / "build" / "functions"
@@ -50,6 +50,16 @@ def test_a_function_in_which_no_two_threads_meet(module: ModuleType) -> None:
         check(module.alone, executions=50)
 
 
+def test_one_thread_calls_a_function(module: ModuleType) -> None:
+    with pytest.raises(UsageError, match="threads is 2, and a function of Cython is called by one"):
+        check(module.adds, threads=2)
+
+
+def test_a_time_is_a_budget(module: ModuleType) -> None:
+    (result,) = check(module.adds, seconds=0.05)
+    assert result.verdict == "clean"
+
+
 @pytest.mark.parametrize("other", [len, print])
 def test_other_functions_are_refused(other: object) -> None:
     with pytest.raises(UsageError, match="is no function of a checked module; load its module by"):
@@ -66,8 +76,12 @@ def test_marked_functions_are_collected(tmp_path: Path) -> None:
         " checked=True))\n"
         "interleaved = pytest.mark.interleave(executions=400)\n"
         "test_adds, test_races = interleaved(MODULE.adds), interleaved(MODULE.races)\n"
+        "test_more = pytest.mark.interleave(seconds=0.05)(MODULE.adds)\n"
     )
     said = collected(tmp_path)
-    assert "1 failed, 1 passed" in said and "data race" in said
+    assert "1 failed, 2 passed" in said and "data race" in said
+    again = collected(tmp_path, "--lf", budget=())
+    assert "1 failed" in again and "passed" not in again
+    assert "2 passed" in collected(tmp_path, "-k", "adds or more", "-n", "2", budget=())
     record = next((tmp_path / ".pulsar_ml" / "failures").glob("*.json"))
-    assert "1 failed, 1 skipped" in collected(tmp_path, "--replay", str(record))
+    assert "1 failed, 2 skipped" in collected(tmp_path, "--replay", str(record))

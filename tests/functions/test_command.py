@@ -112,6 +112,13 @@ def test_a_file_without_tests(folder: Path) -> None:
     done = run("empty.c")
     assert done.code == NOTHING_EXERCISED
     assert "empty.c: no function test_*() was found" in done.err
+    (folder / "near.c").write_text("int test_it(void) { return 0; }\n")
+    near = run("near.c")
+    assert near.code == NOTHING_EXERCISED
+    assert "no function test_*() was found; test_it in line 1 returns int" in near.err
+    (folder / "sub").mkdir()
+    none = run("sub")
+    assert none.code == NOTHING_EXERCISED and "sub: no file test_*, *_test or check_*" in none.err
     part = run("ring.c", "-k", "zzz")
     assert part.code == NOTHING_EXERCISED
     assert "ring.c: no function test_*() with 'zzz' in its name was found" in part.err
@@ -121,6 +128,7 @@ def test_a_file_that_cannot_be_built_costs_the_others_nothing(folder: Path) -> N
     done = run("broken.c", "ring.c")
     assert done.code == FAILED
     assert "broken.c:1:" in done.err
+    assert "tests.c" not in done.err, "the generated file is not the reader's"
     assert "undeclared" in done.err
     assert "ring.c::test_add  clean" in done.out
     assert "2 clean, 1 file not built" in done.out
@@ -180,13 +188,15 @@ def test_options_reach_the_engine_and_override_comments(folder: Path) -> None:
     ("words", "message"),
     [
         (("zzz.c",), "zzz.c"),
+        (("zzz",), "there is no file or folder zzz"),
         (("ring.rs",), "'ring.rs' is no file of test functions"),
-        (("ring.c", "--no-sandbox"), "leave --no-sandbox out"),
+        (("ring.c", "--no-sandbox"), "No such option '--no-sandbox'"),
         (("ring.c", "--mode", "rc11"), "rc11"),
         (("ring.c", "--pkg-config", "no-such-package-anywhere"), "--pkg-config"),
     ],
 )
 def test_misuse_is_named(folder: Path, words: tuple[str, ...], message: str) -> None:
+    (folder / "ring.rs").touch()
     done = run(*words)
     assert done.code == USAGE
     assert message in done.err

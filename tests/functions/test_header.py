@@ -14,11 +14,11 @@ from pulsar_ml.harness.functions.check import (
     Checked,
     build_tests,
     check_function,
-    program_of,
     replayed_text,
 )
 from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.search.explore import explore
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from tests import ROOT
 from tests.commands import call
@@ -65,7 +65,7 @@ def test_a_search_tries_all_values() -> None:
     subject = subject_of("test_choose_twice")
     done = explore(
         subject,
-        program_of(subject),
+        Program.of_test(subject),
         executions=EXECUTIONS,
         mode="sc",
         strategy="preemptions",

@@ -6,10 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from pulsar_ml.harness.functions.check import build_tests, check, check_function, program_of
+from pulsar_ml.harness.functions.check import build_tests, check, check_function
 from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.interleave import InterleavingFailure
+from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
 LANGUAGE = Path(__file__).with_name("language.cpp")
@@ -32,7 +33,7 @@ def test_cpp(test: str) -> None:
         assert test not in subjects
         return
     subject = subjects[test]
-    done = explore(subject, program_of(subject), executions=EXECUTIONS, reuse="mixed")
+    done = explore(subject, Program.of_test(subject), executions=EXECUTIONS, reuse="mixed")
     if test in FAILURES:
         kind, message = FAILURES[test]
         assert done.failure is not None
@@ -244,12 +245,12 @@ def test_the_race_of_a_library_is_passed_over_and_counted() -> None:
     header = LANGUAGE.with_name("header.cpp")
     subjects = build_tests(read_source(header), into=BUILDS)
     clean = subjects["test_atomic_shared_pointer"]
-    done = explore(clean, program_of(clean), executions=EXECUTIONS)
+    done = explore(clean, Program.of_test(clean), executions=EXECUTIONS)
     assert done.failure is None
     assert done.statistics["suppressed"] > 0
     assert "std::atomic<std::shared_ptr> of libstdc++" in " ".join(done.remarks)
     buggy = subjects["test_atomic_shared_pointer_buggy"]
-    found = explore(buggy, program_of(buggy), executions=EXECUTIONS)
+    found = explore(buggy, Program.of_test(buggy), executions=EXECUTIONS)
     assert found.failure is not None
     assert found.failure.kind == "data race"
     assert "header.cpp" in found.failure.where[0]

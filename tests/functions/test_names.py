@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -142,3 +143,74 @@ def test_names_are_read_when_a_failure_is_printed() -> None:
         [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, check=True
     )
     assert done.stdout.split() == ["False"]
+
+
+C_BLOCKS = """#include <assert.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+
+typedef struct { int *slots; unsigned size; atomic_uint tail; } ring_t;
+struct node { int value; };
+static atomic_int turn;
+static _Atomic(atomic_int *) shown;
+
+static ring_t *ring_new(unsigned size)
+{
+    ring_t *ring = calloc(1, sizeof *ring);
+    ring->slots = calloc(size, sizeof(int)), ring->size = size;
+    return ring;
+}
+
+static void *put(void *at)
+{
+    ring_t *ring = at;
+    ring->slots[3 % ring->size] = 1;
+    ring->tail++;
+    atomic_store(&shown, &turn);
+    return 0;
+}
+
+void test_ring(void)
+{
+    ring_t *ring = ring_new(2); struct node *node = (struct node *)malloc(sizeof *node);
+    pthread_t thread;
+    node->value = 1;
+    pthread_create(&thread, 0, put, ring);
+    assert(ring->tail == 0 || ring->slots[1] == 2);
+    pthread_join(thread, 0);
+    assert(ring->slots[1] == node->value);
+}
+"""
+
+
+def described(folder: Path, **options: Any) -> str:
+    path = folder / "ring.c"
+    path.write_text(C_BLOCKS)
+    source = read_source(path)
+    subjects = build_tests(source, into=folder / "build")
+    return check_function(path, source.tests[0], subjects["test_ring"], **options).text
+
+
+def test_blocks_of_c_have_the_type_of_their_pointer(tmp_path: Path) -> None:
+    """Of ``sizeof *ring``, of a typedef without another name, of an array, and of a cast."""
+    text = described(tmp_path, races=False, executions=2_000)
+    assert "ring_t@ring.c:13.tail" in text
+    assert "write int@ring.c:14[1]" in text
+    assert "allocate node@ring.c:29 " in text
+
+
+def test_what_nobody_changes_once_threads_share_it_is_no_row(tmp_path: Path) -> None:
+    text = described(tmp_path, races=False, executions=2_000)
+    assert "write int@ring.c:14[1]" in text, "the slot is changed by the second thread"
+    assert ".size" not in text and ".slots" not in text, "they are as they were before it began"
+
+
+def test_an_address_of_a_variable_has_its_name(tmp_path: Path) -> None:
+    assert "shown <- &turn seq_cst" in described(tmp_path, races=False, executions=2_000)
+
+
+def test_the_header_counts_the_threads_that_the_test_starts(tmp_path: Path) -> None:
+    text = described(tmp_path, races=False, executions=2_000)
+    assert "  test_ring, 2 threads, mode c11, " in text
+    assert "operation" not in text.splitlines()[1]

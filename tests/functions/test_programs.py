@@ -17,11 +17,11 @@ from pulsar_ml.harness.functions.check import (
     EXECUTIONS,
     build_tests,
     check_function,
-    program_of,
     replayed_text,
 )
 from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.search.explore import Exploration, explore
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from tests import ROOT
 from tests.conftest import HAS_CXX
@@ -88,7 +88,9 @@ SHOWN = {"spsc_ring.c", "mailbox.c", "thread_pool.cpp", "hash_set.pyx"}
 
 
 def explored(subject: Subject, seed: int, executions: int) -> Exploration:
-    return explore(subject, program_of(subject), executions=executions, seed=seed, reuse="mixed")
+    return explore(
+        subject, Program.of_test(subject), executions=executions, seed=seed, reuse="mixed"
+    )
 
 
 def test_the_table_has_every_program() -> None:

@@ -8,7 +8,7 @@ import pytest
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.functions.check import check
-from pulsar_ml.harness.functions.source import TestSource, read_source, test_files
+from pulsar_ml.harness.functions.source import TestSource, near_misses, read_source, test_files
 
 
 def source(folder: Path, text: str, name: str = "ring.cpp") -> TestSource:
@@ -197,3 +197,72 @@ def test_files_of_a_folder(tmp_path: Path) -> None:
     found = [path.relative_to(tmp_path).as_posix() for path in test_files([tmp_path])]
     assert found == wanted
     assert list(test_files([tmp_path / "ring.cpp"])) == [tmp_path / "ring.cpp"]
+
+
+# Slips -----------------------------------------------------------------------------------------
+
+
+def test_options_in_a_block_comment(tmp_path: Path) -> None:
+    path = tmp_path / "test_it.c"
+    path.write_text("/* check: mode=sc executions=7 */\nvoid test_it(void) { }\n")
+    (test,) = read_source(path).tests
+    assert test.options == {"mode": "sc", "executions": 7}
+
+
+@pytest.mark.parametrize(
+    ("comment", "mark"),
+    [
+        ("// chek: mode=sc", "chek:"),
+        ("// check mode=sc", "check"),
+        ("// Check: mode=sc", "Check:"),
+        ("/* checks: executions=5 */", "checks:"),
+    ],
+)
+def test_a_slip_in_the_mark_of_options_is_named(tmp_path: Path, comment: str, mark: str) -> None:
+    path = tmp_path / "test_it.c"
+    path.write_text(f"\n{comment}\nvoid test_it(void) {{ }}\n")
+    with pytest.raises(UsageError, match=f"test_it.c:2: '{mark}' begins no options; did you mean"):
+        read_source(path)
+
+
+@pytest.mark.parametrize(
+    "comment",
+    ["// check x=1 first", "// note: mode=sc is faster", "// checked in: a=b", "// check that a=b"],
+)
+def test_other_comments_are_left_alone(tmp_path: Path, comment: str) -> None:
+    path = tmp_path / "test_it.c"
+    path.write_text(f"{comment}\nvoid test_it(void) {{ }}\n")
+    (test,) = read_source(path).tests
+    assert test.options == {}
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "reasons"),
+    [
+        (
+            "a.cpp",
+            "void tset_push() { }\nvoid testPush() { }\nint test_pop() { return 0; }\n",
+            (
+                "tset_push in line 1 has another name",
+                "testPush in line 2 has another name",
+                "test_pop in line 3 returns int",
+            ),
+        ),
+        ("b.cpp", "void test_it(int a,\n int b)\n{\n}\n", ("test_it in line 1 has parameters",)),
+        (
+            "c.cpp",
+            "struct A {\n    void test_it() { }\n};\n",
+            ("test_it in line 2 is a member of a class",),
+        ),
+        ("d.pyx", "def test_it(queue):\n    pass\n", ("test_it in line 1 has parameters",)),
+        ("e.c", "int tested(void);\nint main(void) { return tested(); }\n", ()),
+        ("f.c", '/* void test_it(int a) { } */ char *s = "void test_it(int a) { }";\n', ()),
+    ],
+)
+def test_functions_that_look_like_tests_are_named(
+    tmp_path: Path, name: str, text: str, reasons: tuple[str, ...]
+) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    assert near_misses(path) == "; ".join(reasons)
+    assert read_source(path).tests == ()

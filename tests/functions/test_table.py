@@ -10,7 +10,7 @@ import pytest
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.functions.source import TestSource, read_source
 from tests.commands import call
-from tests.functions.test_collect import collected
+from tests.functions.plugin.test_collect import collected
 from tests.functions.test_command import RACE, RING
 
 
@@ -66,7 +66,7 @@ def test_the_nearest_file_counts(file: Path) -> None:
     [
         ('[tool.pulsar_ml.check."*.c"]\nmod = "sc"', r'toml \[.*"\*.c"\]: .* did you mean mode=\?'),
         ('[tool.pulsar_ml.check."*.c"]\nmode = "scc"', "mode is 'scc'; it may be: c11, tso, sc"),
-        ('[tool.pulsar_ml.check."*.c"]\nexecutions = "x"', "should be a number from 0"),
+        ('[tool.pulsar_ml.check."*.c"]\nexecutions = "x"', "should be a number from 1"),
         (
             '[tool.pulsar_ml.check."*.c::test_ad"]\nseed = 1',
             "no test 'test_ad'; did you mean test_add",

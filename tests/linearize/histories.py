@@ -45,6 +45,16 @@ SHAPES: dict[str, Shape] = {
         draw, ("add", (SMALL,), TRUTH), ("remove", (SMALL,), TRUTH), ("contains", (SMALL,), TRUTH)
     ),
     "queue": lambda draw: one(draw, ("enqueue", (SMALL,), NOTHING), ("dequeue", (), MAYBE)),
+    "multiset": lambda draw: one(
+        draw,
+        ("add", (SMALL,), NOTHING),
+        ("remove", (SMALL,), st.sampled_from((True, False, None))),
+        ("contains", (SMALL,), TRUTH),
+        ("count", (SMALL,), SMALL),
+    ),
+    "priority-queue": lambda draw: one(
+        draw, ("insert", (SMALL,), NOTHING), ("delete_min", (), MAYBE)
+    ),
     "stack": lambda draw: one(draw, ("push", (SMALL,), NOTHING), ("pop", (), MAYBE)),
     "counter": lambda draw: one(
         draw, ("read", (), SMALL), ("increment", (), NOTHING), ("get_and_add", (SMALL,), SMALL)

@@ -21,6 +21,8 @@ STRATEGIES = {
     "queue": distinct("enqueue", "dequeue"),
     "stack": distinct("push", "pop"),
     "set": distinct_members(),
+    "priority-queue": distinct("insert", "delete_min"),
+    "multiset": distinct_members(),
 }
 
 

@@ -17,8 +17,9 @@ import pytest
 from pulsar_ml.errors import NondeterminismError, UsageError
 from pulsar_ml.harness import InterleavingFailure, check
 from pulsar_ml.harness.engine import Explorer
-from pulsar_ml.harness.pythreads.check import explore_python, program_of, python_subject
+from pulsar_ml.harness.pythreads.check import explore_python, python_subject
 from pulsar_ml.harness.pythreads.session import session
+from pulsar_ml.harness.subjects.program import Program
 
 EXECUTIONS = 1500
 pause = time.sleep  # takes no real time within an execution
@@ -67,7 +68,12 @@ def test_abandoned_threads_unwind_and_leave_nothing() -> None:
     with session():
         subject = python_subject(crossed_locks, "crossed_locks")
         explorer = Explorer(
-            subject, program_of(subject), mode="sc", races=False, leaks=False, strategy="random"
+            subject,
+            Program.of_test(subject),
+            mode="sc",
+            races=False,
+            leaks=False,
+            strategy="random",
         )
         done = 0
         while done < EXECUTIONS:

@@ -14,6 +14,7 @@ FOLDER = Path(__file__).parent / "programs"
 PROGRAMS = sorted(
     ".".join(path.relative_to(FOLDER).with_suffix("").parts) for path in FOLDER.glob("*/[a-z]*.py")
 )
+SEEDS = range(3)  # `python -m tests.pythreads` takes twenty
 MENDED_EXECUTIONS = 300
 # Its correct version publishes by one unlocked store, which the semantics `free` count as a race.
 RACES_WHEN_MENDED = {"data.double_checked_lock"}
@@ -23,9 +24,14 @@ def program(name: str) -> ModuleType:
     return import_module(f"tests.pythreads.programs.{name}")
 
 
+def test_there_are_thirty_programs() -> None:
+    assert len(PROGRAMS) == 30
+
+
+@pytest.mark.parametrize("seed", SEEDS)
 @pytest.mark.parametrize("name", PROGRAMS)
-def test_the_bug_is_found(name: str) -> None:
-    done, _ = explore_python(program(name).test_buggy, isolated=False, shrinks=False)
+def test_the_bug_is_found(name: str, seed: int) -> None:
+    done, _ = explore_python(program(name).test_buggy, isolated=False, shrinks=False, seed=seed)
     assert done.failure is not None
 
 

@@ -18,6 +18,7 @@ from pulsar_ml.cli import main
 from pulsar_ml.cli.command import explained
 from pulsar_ml.cli.find import explore
 from pulsar_ml.exit_codes import FAILED
+from pulsar_ml.harness.building.disk import full_disk
 
 SWEEP = ("sweep", "--runner", "inline", "--suite", "refcount", "--seeds", "4", "--out")
 
@@ -83,12 +84,48 @@ def test_no_room_for_what_a_command_writes(
     trials = read_trials(tmp_path / "run")
     with small_files(200):
         said = sentence(run(*WRITING[name]))
-    assert "File too large; make room or choose another place" in said
+    assert said.endswith("File too large; make room or choose another place")
     assert trials.equals(read_trials(tmp_path / "run").slice(0, len(trials)))
     if name == "compact":
         done = run(*WRITING[name])
         assert done.exit_code == 0 and "4 waves in 1 file" in done.output, done.output
         assert trials.equals(read_trials(tmp_path / "run"))
+
+
+def test_no_room_for_a_build(tmp_path: Path) -> None:
+    """The C file is cut off; with room the build begins anew."""
+    source = tmp_path / "one.pyx"
+    source.write_text("def one() -> int:\n    return 1\n")
+    words = ("build", str(source), "--into", str(tmp_path / "built"))
+    with small_files(5000):
+        said = sentence(run(*words))
+    assert str(tmp_path / "built") in said
+    assert said.endswith("File too large; make room or choose another place")
+    done = run(*words)
+    assert done.exit_code == 0, done.output
+
+
+FULL = os.strerror(errno.ENOSPC)
+
+
+@pytest.mark.parametrize(
+    ("line", "place"),
+    [
+        (f"cc1: fatal error: error writing to /tmp/x.s: {FULL}", "/tmp/x.s"),
+        (
+            f"/tmp/x.s: Fatal error: can't write 8 bytes to section .text of /a/b.o: '{FULL}'",
+            "/a/b.o",
+        ),
+        (f"/usr/bin/ld: final link failed: {FULL}", "home"),
+        (f"OSError: [Errno 28] {FULL}: '/a/b.c'", "/a/b.c"),
+        (f"OSError: [Errno 28] {FULL}", "home"),
+        (f'  7 | puts("x: {FULL}");', None),
+        ("x.c:7:1: error: expected ';'", None),
+    ],
+)
+def test_the_place_where_a_compiler_found_no_room(line: str, place: str | None) -> None:
+    found = full_disk(f"before\n{line}\nbehind", Path("home"))
+    assert (None if found is None else found.filename) == place
 
 
 @pytest.mark.parametrize(

@@ -59,11 +59,12 @@ SWEEP = ("sweep", "--runner", "pool", "--workers", "1", "--suite", "refcount", "
 class Process:
     """A command that stops at points."""
 
-    def __init__(self, script: str, *arguments: str, cwd: Path) -> None:
+    def __init__(self, *words: str, cwd: Path, script: bool = True) -> None:
+        """``words``: a script and its arguments, or the arguments of Python."""
         self.process = subprocess.Popen(
-            [sys.executable, "-c", script, *arguments],
+            [sys.executable, *(("-c", *words) if script else words)],
             cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            env={**os.environ, "PYTHONPATH": f"{ROOT}{os.pathsep}{cwd}"},
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -87,6 +88,18 @@ class Process:
         return self.process.returncode, printed.decode()
 
 
+def stops_at(module: str) -> str:
+    """A script that stops where a module is imported."""
+    return HERE + (
+        "class Finder:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        f"        if name == {module!r}:\n"
+        "            sys.meta_path.remove(self)\n"
+        "            here('imports')\n"
+        "sys.meta_path.insert(0, Finder())\n"
+    )
+
+
 def heed() -> None:
     """Undo what a shell does to the signals of a background process."""
     for number in SIGNALS:
@@ -106,18 +119,32 @@ def ended(status: int, printed: str, number: int) -> None:
 @NUMBERS
 @pytest.mark.parametrize("module", ["pyarrow", "pulsar_ml.cli.find.sweep"])
 def test_during_an_import_nothing_is_left(tmp_path: Path, module: str, number: int) -> None:
-    script = HERE + (
-        "class Finder:\n"
-        "    def find_spec(self, name, path=None, target=None):\n"
-        f"        if name == {module!r}:\n"
-        "            sys.meta_path.remove(self)\n"
-        "            here('imports')\n"
-        "sys.meta_path.insert(0, Finder())\n"
-    )
+    script = stops_at(module)
     process = Process(script + MAIN, *SWEEP, "--out", "out", cwd=tmp_path)
     assert process.line() == "imports"
     process.send(number)
     ended(*process.end(), number)
+
+
+@pytest.mark.parametrize("start", [("-m", "pulsar_ml"), ("-mpulsar_ml",), ("pulsar-ml",)])
+@NUMBERS
+def test_while_the_package_is_imported(tmp_path: Path, start: tuple[str, ...], number: int) -> None:
+    """The native module is imported before the first line of the command itself."""
+    (tmp_path / "sitecustomize.py").write_text(stops_at("pulsar_ml._core"))
+    script = tmp_path / "pulsar-ml"
+    script.write_text("from pulsar_ml.__main__ import run\nrun()\n")
+    process = Process(*start, "--version", cwd=tmp_path, script=False)
+    assert process.line() == "imports"
+    process.send(number)
+    ended(*process.end(), number)
+
+
+def test_the_package_leaves_the_signals_of_other_programs_alone(tmp_path: Path) -> None:
+    script = "import signal, pulsar_ml; print(signal.getsignal(signal.SIGINT))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], cwd=ROOT, capture_output=True, text=True, preexec_fn=heed
+    )
+    assert "default_int_handler" in done.stdout, done.stderr
     assert list(tmp_path.iterdir()) == []
 
 

@@ -1,11 +1,16 @@
 from __future__ import annotations
 
 import importlib
+import json
 import re
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from pulsar_ml.cli import main
 from pulsar_ml.operations import _native
+from pulsar_ml.suites.registry import SUITES
 from tests import ROOT
 
 STRUCTURES = [
@@ -48,6 +53,19 @@ def test_settings_of_a_suite_lie_within_those_of_its_subject(structure: str) -> 
         f"pulsar_ml.suites.{structure}"
     ).SUITE.settings.items():
         assert ranges[name][0] <= low <= high <= ranges[name][1]
+
+
+def test_threads_meet_in_the_programs_of_every_suite(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At least nine of ten programs as they are by default are exercised under the engine."""
+    monkeypatch.chdir(tmp_path)
+    words = ("explore", "all", "--seeds", "20", "--executions", "20", "--json")
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    idle = {each["suite"]: each["idle"] for each in json.loads(done.stdout)["suites"]}
+    assert idle.keys() == SUITES.keys()
+    assert {name: number for name, number in idle.items() if number > 2} == {}
 
 
 def test_the_product_has_no_mutants() -> None:

@@ -17,6 +17,7 @@ from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import bounded_text
 
@@ -49,15 +50,33 @@ def read_failure(path: Path) -> Failure:
 
 
 def subject_of(failure: Failure, module: str | None, mutant: str | None) -> Subject:
-    """The subject of a failure in its own checked module, or in another one."""
+    """The subject of a failure: in its own checked module or another one, or built again."""
     if module is not None:
         return checked_subject(failure.subject, module, mutant)
+    if failure.recipe:
+        if mutant is not None:
+            raise UsageError(f"{failure.subject} is built from a file, which has no mutants")
+        from pulsar_ml.harness.functions.build_again import build_again
+
+        return build_again(failure)
+    if not failure.module and Program.from_json(failure.program).is_test:
+        raise UsageError(
+            f"the record is of the test {failure.subject!r} and does not name its file; name it: "
+            "pulsar-ml check FILE --replay RECORD, or pytest FILE --replay RECORD"
+        )
     return checked_subject(failure.subject, failure.module or CHECKED, mutant or failure.mutant)
 
 
-def judge_for(suites: Mapping[str, Suite], subject: str) -> Judge | None:
-    """The judge of the first suite about this subject that has a model."""
-    models = [suite.model for suite in suites.values() if suite.subject == subject and suite.model]
+def judge_for(suites: Mapping[str, Suite], failure: Failure) -> Judge | None:
+    """The judge of the first suite about the failure's subject that has a model.
+
+    None for a subject that was built from a file: it has its own judge.
+    """
+    if failure.recipe:
+        return None
+    models = [
+        suite.model for suite in suites.values() if suite.subject == failure.subject and suite.model
+    ]
     return judge_of(models[0]) if models else None
 
 

@@ -12,7 +12,7 @@ import click
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.cli.options import sandbox_limits
+from pulsar_ml.cli.options import child_limits
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
 from pulsar_ml.exit_codes import (
@@ -51,7 +51,13 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
 @click.argument("files", nargs=-1, required=True, metavar="FILE[::TEST]...")
 @option("-k", "part", metavar="TEXT", default="", help="Only tests whose name contains TEXT.")
 @shared.seed(None, "[default: the test's, or 0]")
-@shared.executions(None, "[default: the test's, or 50000; in Python 20000]")
+@shared.executions(
+    None, "[default: the test's, or 50000; in Python 20000; with --seconds no limit]"
+)
+@shared.seconds("Time for each test.  [default: the test's, or none]")
+@shared.threads(
+    63, "Threads that call each test at once, in C and C++.  [default: the test's, or 1]"
+)
 @option(
     "--mode",
     type=click.Choice(shared.MODES),
@@ -111,7 +117,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     group=shared.BUILD,
     help="Folder of builds.",
 )
-@shared.sandbox()
+@shared.child_patience()
 @shared.as_json
 def command(
     files: tuple[str, ...],
@@ -124,7 +130,6 @@ def command(
     database: Path | None,
     volatile: str,
     into: Path,
-    sandbox: bool,
     patience: float,
     as_json: bool,
     no_races: bool,
@@ -142,6 +147,7 @@ def command(
     A comment "// check: mode=sc executions=5000" above a compiled test gives it options, and so
     does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of pyproject.toml.
     """
+    from pulsar_ml.harness.functions.budget import NO_LIMIT, replacing, with_budget
     from pulsar_ml.harness.functions.check import check_function, most_executions
     from pulsar_ml.harness.functions.flags import package_flags
 
@@ -155,11 +161,7 @@ def command(
         "database": database,
         "volatile": volatile,
     }
-    limits = sandbox_limits(sandbox, patience)
-    if limits is None:
-        raise UsageError(
-            "pulsar-ml check runs each test in a child process; leave --no-sandbox out"
-        )
+    limits = child_limits(patience)
     found = Found(files, part, build)
     if replay is not None:
         return show_record(found, replay, limits)
@@ -168,13 +170,12 @@ def command(
     try:
         with ProgressDisplay() as progress:
             for source, test, subject in found.tests(progress):
-                wanted = {**test.options, **chosen}
-                if source.language != "python":
-                    wanted.pop("semantics", None)
+                wanted = replacing(test.options, chosen)
+                wanted.pop("threads" if source.language == "python" else "semantics", None)
                 count = Counted(progress)
+                most = with_budget(wanted, most_executions(subject))["executions"]
                 progress.begin(
-                    f"{source.path.name}::{test.name}",
-                    wanted.get("executions", most_executions(subject)),
+                    f"{source.path.name}::{test.name}", most if most < NO_LIMIT else None
                 )
                 try:
                     result = check_function(
@@ -206,8 +207,7 @@ def command(
     except KeyboardInterrupt:  # while a file was built
         codes.append(INTERRUPTED)
     if not codes and not found.failed:
-        by_name = f" with {part!r} in its name" if part else ""
-        echo(f"{' '.join(files)}: no function test_*(){by_name} was found", err=True)
+        echo(nothing_found(files, part), err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
     if as_json:
@@ -215,6 +215,23 @@ def command(
     else:
         echo(last_line(rows, found))
     return code
+
+
+def nothing_found(files: tuple[str, ...], part: str) -> str:
+    """Say that the command line names no test, and why what looks like one is none."""
+    from pulsar_ml.harness.functions.source import near_misses, test_files
+
+    names = " ".join(files)
+    found = list(test_files([Path(name.partition("::")[0]) for name in files]))
+    if not found:
+        return (
+            f"{names}: no file test_*, *_test or check_* of C, C++ or Cython, and none check_* of "
+            "Python, was found; name the file"
+        )
+    if part:
+        return f"{names}: no function test_*() with {part!r} in its name was found"
+    others = "; ".join(filter(None, map(near_misses, found[:1])))
+    return f"{names}: no function test_*() was found" + (f"; {others}" if others else "")
 
 
 @dataclass

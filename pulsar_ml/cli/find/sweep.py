@@ -85,6 +85,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
         "sweep --resume runs/ID",
     ),
     exit_codes=SEARCH,
+    go_on=", then go on with pulsar-ml sweep --resume RUN",
 )
 @shared.suites()
 @option(

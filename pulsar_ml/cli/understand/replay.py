@@ -23,7 +23,7 @@ from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
-from pulsar_ml.terminal.trust import check_trusted, trust_words
+from pulsar_ml.terminal.trust import OPTION, check_built, check_trusted, trust_words
 
 
 @new_command(
@@ -119,8 +119,10 @@ def replay_once(
 
     failure = failures.read_failure(path)
     check_trusted(path, {"--module": failure.module}, trust=trust or bool(module))
+    if module is None:
+        check_built(path, failure.recipe, trust=trust)
     subject = failures.subject_of(failure, module, None)
-    judge = failures.judge_for(load_suites(suites), failure.subject)
+    judge = failures.judge_for(load_suites(suites), failure)
     again = failures.replay_failure(
         failure, subject, judge, limits if failure.ended_process else None
     )
@@ -141,5 +143,7 @@ def replay_once(
     if again.trace:
         words = ("trace", short_path(path), *suites_words(suites))
         chosen = trust_words(failure.module) if module is None else ("--module", module)
+        if failure.recipe and module is None:
+            chosen = (OPTION,)
         echo(f"  its steps: {command_line(*words, *chosen)}")
     return code

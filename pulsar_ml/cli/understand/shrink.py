@@ -53,6 +53,7 @@ from pulsar_ml.exit_codes import (
     ExitCode,
 )
 from pulsar_ml.harness.search.child import Limits
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.processors import processor_count
 from pulsar_ml.terminal.command_line import (
     DEFAULT_SUITES,
@@ -65,7 +66,7 @@ from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
-from pulsar_ml.terminal.trust import OPTION, check_trusted
+from pulsar_ml.terminal.trust import OPTION, check_built, check_trusted
 from pulsar_ml.wording import counted
 
 SHOWN = 50  # lines of the table; the files hold all
@@ -219,8 +220,15 @@ def shrink_record(
         if before.kind == LEAK:
             raise UsageError(f"{path} is about a leak, which --ignore {LEAK} leaves out")
         before = replace(before, leaks=False)
+    if module is None:
+        check_built(path, before.recipe, trust=trust)
     subject = failures.subject_of(before, module, mutant)
-    judge = failures.judge_for(load_suites(suites or DEFAULT_SUITES), before.subject)
+    judge = failures.judge_for(load_suites(suites or DEFAULT_SUITES), before)
+    if before.recipe and before.kind == WRONG_ANSWERS and not subject.judge:
+        raise UsageError(
+            f"{path} does not name the model that refused the answers; define the model at the top "
+            "of a Python file that can be imported, and record the failure again"
+        )
     after = failures.shrink_failure(before, subject, limits, judge, executions)
     path.write_text(after.to_json() + "\n")
     again = failures.replay_failure(after, subject, judge, limits)

@@ -18,7 +18,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
 from pulsar_ml.terminal.printer import echo
-from pulsar_ml.terminal.trust import check_trusted
+from pulsar_ml.terminal.trust import check_built, check_trusted
 
 
 @new_command(
@@ -44,8 +44,10 @@ def command(
     """Make a FAILURE of the engine again and print its steps, one column for each thread."""
     content = read_failure(failure)
     check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
+    if module is None:
+        check_built(failure, content.recipe, trust=trust)
     subject = subject_of(content, module, mutant)
-    judge = judge_for(load_suites(suites), content.subject)
+    judge = judge_for(load_suites(suites), content)
     again = replay_failure(content, subject, judge, shared.sandbox_limits(sandbox, patience))
     sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
     echo(described(content, again, subject, sources=sources))

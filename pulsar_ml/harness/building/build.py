@@ -22,6 +22,7 @@ from pathlib import Path
 
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.harness.building.checked import checked_extension, with_whole_paths
+from pulsar_ml.harness.building.disk import full_disk
 
 HEADERS = {".h", ".hpp", ".hh", ".pxd", ".pxi"}
 DIRECTIVES = {
@@ -57,8 +58,8 @@ def build_extension(
     the build in the module: it changes with sources, flags, macros, compiler and, of a checked
     module, the engine.
 
-    Raises UsageError when there is no such file, and BuildError with the compiler's output when the
-    build fails. Needs Cython, setuptools and a C compiler.
+    Raises UsageError when there is no such file, OSError when the disk is full, and BuildError with
+    the compiler's output when the build fails. Needs Cython, setuptools and a C compiler.
     """
     source = Path(os.path.realpath(source))  # resolve() would raise for a loop of links
     if not source.is_file():
@@ -150,6 +151,11 @@ def compile_into(
     )
     built = next((home / "staging").rglob(target.name), None)
     if done.returncode or built is None:
+        refused = full_disk(done.stdout, home)
+        if refused is not None:
+            for part in ("c", "objects", "staging"):  # half a file would spoil the next build
+                shutil.rmtree(home / part, ignore_errors=True)
+            raise refused
         raise BuildError(f"building {source} failed:\n{done.stdout.rstrip()}")
     os.replace(built, target)  # the module appears only when it is complete
 

@@ -10,15 +10,14 @@ import json
 import os
 import subprocess
 import sys
-import tomllib
 from pathlib import Path
 
-from pulsar_ml.errors import BadRecordError, BuildError, UsageError
+from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.extras import require
 from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, volatile_flags
-from pulsar_ml.input_files import bounded_text, one_line
+from pulsar_ml.harness.building.disk import full_disk
+from pulsar_ml.harness.building.pyproject import NAME, read_pyproject
 
-MOST_BYTES = 4 << 20  # length of a pyproject.toml
 SETUPTOOLS, SCIKIT = "setuptools", "scikit-build-core"
 
 # Runs setup.py with every extension replaced by its twin.
@@ -82,6 +81,9 @@ def build_project(folder: Path, *, into: Path, volatile: str = "plain") -> list[
     )
     built = list(dict.fromkeys(built))
     if done.returncode or not built:
+        refused = full_disk(done.stdout, home)
+        if refused is not None:
+            raise refused
         words = done.stdout.rstrip() or "the build made no extension module"
         raise BuildError(f"building {folder} failed:\n{words}")
     return built
@@ -89,16 +91,10 @@ def build_project(folder: Path, *, into: Path, volatile: str = "plain") -> list[
 
 def backend_of(folder: Path) -> str:
     """The kind of build that a project has. UsageError when it is another one, or none."""
-    settings = folder / "pyproject.toml"
+    settings = folder / NAME
     backend = ""
     if settings.is_file():
-        try:
-            content = tomllib.loads(
-                bounded_text(settings, "the project's settings", most=MOST_BYTES)
-            )
-        except (tomllib.TOMLDecodeError, RecursionError) as error:
-            raise BadRecordError(f"{settings} is no TOML: {one_line(error)}") from None
-        system = content.get("build-system")
+        system = read_pyproject(settings).get("build-system")
         backend = str(system.get("build-backend", "")) if isinstance(system, dict) else ""
     if backend.startswith("scikit_build_core"):
         return SCIKIT

@@ -81,7 +81,7 @@ typedef struct {
 typedef struct {
     uint64_t address;
     uint64_t value;           /* read, written, or the new one of a read-modify-write */
-    uint64_t before;          /* what a read-modify-write found */
+    uint64_t before;          /* what a read-modify-write found; a call's first word */
     uint64_t pc;
     uint32_t step;
     /* trace index of the store that a load read, or that left the buffer; -1: none */

@@ -58,18 +58,21 @@ typedef struct Thread {
     uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
     struct Variable *variable;    /* of its next step, when it was there at its announcement */
-    uint32_t points;              /* scheduling points so far */
+    /* Names its last step in classes and in the ids of stores: bits of the thread, and the number of
+     * the step. Waiting before a step changes nothing. */
+    uint32_t step;
     uint32_t values;              /* choices of values so far, see check_calls.c */
-    uint32_t idle_points;         /* those of them that are no step: the thread waits */
+    uint32_t idle_points;         /* scheduling points that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */
     uint32_t weight;              /* SURW: events left on the chosen location */
     /* Happens-before. clock: the thread's own; pending: what relaxed loads read, for an acquire
      * fence; fenced: at the last release fence. The x-versions hold what SC fences order in
      * addition: it restricts the values read and is not happens-before. */
-    uint32_t id;                  /* of its steps, but for their number */
+    uint32_t id;                  /* of its step 0 */
     uint64_t salt;                /* in hashes */
     uint32_t own[4] __attribute__((aligned(16)));  /* all ones in its entry of a clock of four */
+    uint32_t others[4] __attribute__((aligned(16)));    /* and in the other entries */
     CLOCK(clock);
     CLOCK(pending);
     CLOCK(fenced);
@@ -147,6 +150,7 @@ typedef struct Variable {
     Access write, read;
     uint32_t readers;             /* more than one unordered plain reader: index of their clocks */
     uint16_t newest;              /* where the last message in modification order is in the block */
+    uint16_t index;               /* in E.variables */
     uint64_t chained;             /* messages that must stay directly behind the one before them */
 } Variable;
 

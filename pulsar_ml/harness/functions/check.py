@@ -9,10 +9,16 @@ from pathlib import Path
 from typing import Any, overload
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.functions.budget import replacing, with_budget
 from pulsar_ml.harness.functions.called import function_subject, is_native, module_of
 from pulsar_ml.harness.functions.flags import database_flags, find_database
 from pulsar_ml.harness.functions.library import library_subjects
-from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
+from pulsar_ml.harness.functions.source import (
+    TestFunction,
+    TestSource,
+    near_misses,
+    read_source,
+)
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import Failure
@@ -27,6 +33,7 @@ from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.search.stale import described
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
 
@@ -112,18 +119,20 @@ def build_tests(
     to the compiler, after those that a compilation database (by default the nearest one) has for
     the file. Raises BuildError with the compiler's output.
     """
+    given = {"into": str(Path(into).resolve()), "flags": list(flags), "volatile": volatile}
+    given["database"] = str(database.resolve()) if database else ""
+    recipe = Recipe.of("build_tests", source.path, given)
     found = database or find_database(source.path)
     known = database_flags(found, source.path) if found else []
     if source.language == "cython":
         from pulsar_ml.harness.functions.cython_tests import module_subjects
 
-        return module_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
-    return library_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
-
-
-def program_of(subject: Subject) -> Program:
-    """The one program of a test: the engine's first thread calls the function."""
-    return Program.generate(subject, 0, threads=1, operations=1, noise=False)
+        subjects = module_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
+    else:
+        subjects = library_subjects(source, into=into, flags=[*known, *flags], volatile=volatile)
+    for subject in subjects.values():
+        keep_recipe(subject, recipe)
+    return subjects
 
 
 def most_executions(subject: Subject | PythonTest) -> int:
@@ -146,12 +155,19 @@ def check_function(
 ) -> Checked:
     """Explore one test in a child process; ``options`` are those of :func:`explore`.
 
+    ``threads`` is another one: so many threads call the function at once; the default is one.
     An interrupt while the failure is shrunk leaves it as it was found.
     """
     if isinstance(subject, PythonTest):
         return check_python(subject.function, limits=limits, on_batch=on_batch, **options)
-    chosen = {"executions": EXECUTIONS, "reuse": "mixed", **options}
-    program = program_of(subject)
+    threads = options.pop("threads", 1)
+    if subject.max_threads and threads > subject.max_threads:
+        raise UsageError(
+            f"{test.name}: threads is {threads}, and a function of Cython is called by one thread; "
+            "start the threads in the test, and leave threads out"
+        )
+    chosen = {"reuse": "mixed", **with_budget(options, EXECUTIONS)}
+    program = Program.of_test(subject, threads)
     done = explore(subject, program, isolated=True, limits=limits, on_batch=on_batch, **chosen)
     failure = done.failure
     text = ""
@@ -249,8 +265,9 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
     The file is of C, C++, Cython or Python. A test is a function ``void test_*()``, in Cython a
     ``cdef`` or ``def`` function ``test_*()``, in Python a function ``test_*()``.
     It starts threads by the means of its language, and asserts. ``test`` names a single one.
-    ``options`` are those of :func:`explore` and override the file's comments; ``flags`` is a list
-    for the compiler. The result has a row for each test.
+    ``options`` are those of :func:`explore` and override the file's comments; with ``seconds`` and
+    no ``executions`` their number has no limit, and ``threads`` threads call each function at once.
+    ``flags`` is a list for the compiler. The result has a row for each test.
 
     A Python function takes no argument, starts threads of ``threading`` or
     ``concurrent.futures``, and asserts. Its options are ``semantics`` ("gil", or "free" to report
@@ -277,13 +294,15 @@ def check(target: Any, *, test: str | None = None, **options: Any) -> Any:
         raise UsageError(f"{source.path.name} is not built: leave {', '.join(build)} out")
     tests = chosen_tests(source, test)
     if not tests:
-        raise UsageError(f"{source.path.name} has no test: no function test_*() was found")
+        others = near_misses(source.path)
+        hint = f"; {others}" if others else ""
+        raise UsageError(f"{source.path.name} has no test: no function test_*() was found{hint}")
     subjects = tests_of(source, **build)
     results = []
     for each in tests:
         if each.name not in subjects:  # the preprocessor leaves it out
             continue
-        chosen = {**each.options, **options}
+        chosen = replacing(each.options, options)
         results.append(passed(check_function(source.path, each, subjects[each.name], **chosen)))
     return tuple(results)
 

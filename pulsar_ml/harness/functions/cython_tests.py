@@ -34,6 +34,11 @@ VARIABLE = re.compile(
     r"^(?P<at>[0-9a-f]+) (?P<size>[0-9a-f]+) [bBdD] (?P<name>__pyx_v_\w+)$", re.MULTILINE
 )
 
+# Cython's hints on speed, above the errors of a file.
+HINT = re.compile(
+    r"^performance hint: [^\n]*\n(?:Possible solutions:\n(?:\t[^\n]*\n)*)?", re.MULTILINE
+)
+
 HEAD = """
 include "{name}"
 
@@ -200,7 +205,8 @@ def built_subjects(
             volatile=volatile,
         )
     except BuildError as error:
-        raise BuildError(str(error).replace(str(path), str(source.path), 1)) from None
+        words = HINT.sub("", str(error).replace(str(path), str(source.path), 1))
+        raise BuildError(words) from None
     if not source.checked:
         return dict(load_extension(built).SUBJECTS)
     cxx = CPLUS.search(text) is not None

@@ -117,6 +117,6 @@ static const PmlArgument PML_NO_SETTING = {0, 0, 0};
         pml_call(function, violation);                                                                \
     }                                                                                                 \
     static const PmlSubject pml_subject_##test = {                                                    \
-        PML_SUBJECT_ABI, 1, 0, 1, #test, #test, &PML_RUN, &PML_NO_SETTING, pml_create,                \
+        PML_SUBJECT_ABI, 1, 0, 0, #test, #test, &PML_RUN, &PML_NO_SETTING, pml_create,                \
         pml_apply_##test, pml_check, pml_destroy};
 #endif

@@ -22,6 +22,7 @@ from pathlib import Path
 from pulsar_ml.errors import BuildError
 from pulsar_ml.harness.building.build import engine_identity, only_one_process
 from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, volatile_flags
+from pulsar_ml.harness.building.disk import full_disk
 from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 from pulsar_ml.harness.functions.source import C_TEST, TestSource, blank
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
@@ -30,6 +31,12 @@ PACKAGE = Path(__file__).resolve().parents[3]
 # GCC names an unknown -Wno- flag, one of ours for Clang, beside the errors of a file.
 ABOUT_OUR_FLAGS = re.compile(
     r"^(At (global scope|top level):\n)?.*: unrecognized command-line option .-Wno-.*\n?",
+    re.MULTILINE,
+)
+# The generated file includes the user's; its line above an error says nothing.
+ABOUT_OUR_FILE = re.compile(
+    r"^In file included from [^\n]*/(?:tests|operations)\.c(?:pp)?:\d+:\n"
+    r"|,\n +from [^\n]*/(?:tests|operations)\.c(?:pp)?:\d+(?=:\n)",
     re.MULTILINE,
 )
 STANDARD = {"c": "-std=gnu17", "c++": "-std=gnu++20"}
@@ -161,16 +168,20 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
     generated.write_text(unit(source, names))
     reads, compiled, linked = home / "tests.d", home / "tests.o", home / "linked.so"
     kept_globals = home / "globals.o"
-    run([*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)], source)
+    run(
+        [*command, "-MMD", "-MF", str(reads), "-c", str(generated), "-o", str(compiled)],
+        source,
+        home,
+    )
     libraries = [flag for flag in command if flag.startswith(("-l", "-L", "-Wl,"))]
     output = ["-o", str(linked), *libraries]
     # Without the sanitizer's flag: the engine takes the place of its runtime.
     compiler = command[: command.index(STANDARD[source.language])]
     if source.checked:
         own = ["-x", "c", "-O2", "-fPIC", f"-I{PACKAGE}", "-c", str(GLOBALS)]
-        run([*compiler, *own, "-o", str(kept_globals)], source)
+        run([*compiler, *own, "-o", str(kept_globals)], source, home)
         output = [str(kept_globals), *output, f"-Wl,-T,{CONSTRUCTORS}", *LINK_FLAGS]
-    run([*compiler, "-shared", "-pthread", str(compiled), *output], source)
+    run([*compiler, "-shared", "-pthread", str(compiled), *output], source, home)
     # Another path for other code: a process that has loaded the old one loads the new one, too.
     # Its name is the build id, which differs for another engine, too: the home's name has that.
     folder = home / hashlib.sha256(home.name.encode() + linked.read_bytes()).hexdigest()[:12]
@@ -184,12 +195,15 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
     (home / "state.json").write_text(json.dumps(state))
 
 
-def run(command: Sequence[str], source: TestSource) -> None:
+def run(command: Sequence[str], source: TestSource, home: Path) -> None:
     done = subprocess.run(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
     )
     if done.returncode:
-        words = ABOUT_OUR_FLAGS.sub("", done.stdout).rstrip()
+        refused = full_disk(done.stdout, home)
+        if refused is not None:
+            raise refused
+        words = ABOUT_OUR_FILE.sub("", ABOUT_OUR_FLAGS.sub("", done.stdout)).rstrip()
         raise BuildError(f"building {source.path} failed:\n{words}")
 
 

@@ -24,6 +24,7 @@ from pulsar_ml.harness.functions.table import rows_for
 from pulsar_ml.input_files import bounded_text, one_line
 
 MOST_BYTES = 16 << 20  # length of a source file
+MOST_NAMED = 3  # functions in a message
 
 # Comments, strings and raw strings of C and C++. What they contain is no code.
 NO_CODE = re.compile(
@@ -46,7 +47,21 @@ CYTHON_TEST = re.compile(
     (?P<name>test_\w*)\s*\(\s*\)(?P<after>[^\n]*?):[ \t]*(?:\#[^\n]*)?$""",
     re.VERBOSE | re.MULTILINE,
 )
-OPTIONS_LINE = re.compile(r"^[ \t]*(?://|\#)[ \t]*check:[ \t]*(?P<words>[^\n]*)$", re.MULTILINE)
+OPTIONS_LINE = re.compile(
+    r"^[ \t]*(?://|\#|/\*)[ \t]*check:[ \t]*(?P<words>[^\n]*?)[ \t]*(?:\*/[ \t]*)?$", re.MULTILINE
+)
+# A comment with words like options, which may be one with a slip in its first word.
+LIKE_OPTIONS = re.compile(
+    r"^[ \t]*(?://|\#|/\*)[ \t]*(?P<mark>[A-Za-z]\w*)[ \t]*(?P<colon>:?)[ \t]*(?P<key>\w+)=\S",
+    re.MULTILINE,
+)
+# Functions that may be meant as tests, of which some are none.
+LIKE_TEST = re.compile(
+    r"^[ \t]*(?:(?:static|inline|extern\s+C|cdef|cpdef|def|async)\s+)*(?P<type>[\w:]+(?:\s*<[^;{}()]*>)?[\s*&]+)?"
+    r"\b(?P<name>[Tt]e?st\w*|Tset\w*|tset\w*)\s*\((?P<parameters>[^(){};]*)\)"
+    r"(?:[^\n;{]*:|[\w\s>-]*\{)",
+    re.MULTILINE,
+)
 CONDITION = re.compile(r"^[ \t]*#[ \t]*if", re.MULTILINE)
 BRACE = re.compile(r"[{};]")
 ELSE_BRANCH = re.compile(
@@ -112,10 +127,12 @@ def read_source(path: Path) -> TestSource:
     if path.suffix == PYTHON:
         return python_source(path)
     language = LANGUAGES.get(path.suffix)
+    if language is None and not path.exists():
+        raise UsageError(f"there is no file or folder {path}")
     if language is None:
         raise UsageError(
             f"{path.name!r} is no file of test functions; its name should end with "
-            f"{', '.join(LANGUAGES)}"
+            f"{', '.join((*LANGUAGES, PYTHON))}"
         )
     text = bounded_text(path, "the file of tests", most=MOST_BYTES)
     code = blank(text, language)
@@ -142,7 +159,9 @@ def read_source(path: Path) -> TestSource:
         for name in chosen if row.tests else ():
             by_test[name].update(options)
     of_file: dict[str, object] = {}
-    for match in OPTIONS_LINE.finditer(blank(text, language, comments=False)):
+    comments = blank(text, language, comments=False)
+    check_marks(comments, path.name)
+    for match in OPTIONS_LINE.finditer(comments):
         line = line_of(text, match.start("words"))
         options = parse_options(match["words"], f"{path.name}:{line}", flags, path.parent)
         below = first_code_line(lines, line)
@@ -163,6 +182,17 @@ def read_source(path: Path) -> TestSource:
     return TestSource(path.resolve(), language, tuple(tests), tuple(flags), has_conditions)
 
 
+def check_marks(text: str, file: str) -> None:
+    """Raise UsageError for a comment with options whose first word is nearly ``check:``."""
+    for match in LIKE_OPTIONS.finditer(text):
+        mark, right = match["mark"], match["mark"] == "check" and match["colon"]
+        if not right and match["key"] in KNOWN and get_close_matches(mark.lower(), ["check"], 1):
+            raise UsageError(
+                f"{file}:{line_of(text, match.start('mark'))}: {mark + match['colon']!r} begins no "
+                "options; did you mean 'check:'?"
+            )
+
+
 def blank(text: str, language: str, *, comments: bool = True) -> str:
     """Replace strings, and by default comments, by spaces, so that lines and columns stay."""
 
@@ -174,6 +204,30 @@ def blank(text: str, language: str, *, comments: bool = True) -> str:
     if language == "cython":
         return CYTHON_NO_CODE.sub(spaces, text)
     return NO_CODE.sub(spaces, text.replace('extern "C"', "extern  C "))
+
+
+def near_misses(path: Path) -> str:
+    """Say why functions of a file that look like tests are none; "" when there are none."""
+    language = LANGUAGES.get(path.suffix)
+    if language is None:
+        return ""
+    code = blank(bounded_text(path, "the file of tests", most=MOST_BYTES), language)
+    return "; ".join(
+        f"{match['name']} in line {line_of(code, match.start('name'))} {reason}"
+        for match in list(LIKE_TEST.finditer(code))[:MOST_NAMED]
+        if (reason := why_no_test(match, language))
+    )
+
+
+def why_no_test(match: re.Match[str], language: str) -> str:
+    kind = (match["type"] or "").strip()
+    if not match["name"].startswith("test_"):
+        return "has another name"
+    if match["parameters"].strip() not in ("", "void"):
+        return "has parameters"
+    if language != "cython" and kind not in ("void", "auto"):
+        return f"returns {kind}" if kind else "has no type"
+    return "is a member of a class" if language != "cython" else ""
 
 
 def scopes_of(code: str, found: list[re.Match[str]]) -> list[tuple[str, str]]:
@@ -223,11 +277,14 @@ def first_code_line(lines: list[str], after: int) -> int:
 
 
 WORDS: Mapping[str, tuple[str, ...]] = {"mode": ("c11", "tso", "sc"), "strategy": tuple(OFFERED)}
-NUMBERS = ("executions", "seed", "bound", "spins", "turns", "stores", "step_limit", "depth")
+NUMBERS = ("seed", "bound", "spins", "turns", "stores", "step_limit", "depth")
+COUNTS = ("executions", "threads")  # numbers from 1
+NUMBER = re.compile(r"[0-9]{1,18}")
+SECONDS = re.compile(r"[0-9]{0,9}\.?[0-9]{1,9}")
 SWITCHES = ("races", "lock_free")
 LISTS = ("faults", "suppress")
 BUILD = ("flags", "include", "std")
-KNOWN = (*WORDS, *NUMBERS, *SWITCHES, *LISTS, *BUILD)
+KNOWN = (*WORDS, *NUMBERS, *COUNTS, "seconds", *SWITCHES, *LISTS, *BUILD)
 
 
 def parse_options(
@@ -262,10 +319,15 @@ def parse_options(
 def option_value(key: str, value: str, place: str) -> object:
     if key in WORDS and value not in WORDS[key]:
         raise UsageError(f"{place}: {key} is {value!r}; it may be: {', '.join(WORDS[key])}")
-    if key in NUMBERS:
-        if not value.isdecimal():
-            raise UsageError(f"{place}: {key} is {value!r}; it should be a number from 0")
+    if key in NUMBERS or key in COUNTS:
+        least = int(key in COUNTS)
+        if not NUMBER.fullmatch(value) or int(value) < least:
+            raise UsageError(f"{place}: {key} is {value!r}; it should be a number from {least}")
         return int(value)
+    if key == "seconds":
+        if not SECONDS.fullmatch(value) or not float(value):
+            raise UsageError(f"{place}: {key} is {value!r}; it should be a number above 0, as 2.5")
+        return float(value)
     if key in SWITCHES:
         if value not in ("on", "off"):
             raise UsageError(f"{place}: {key} is {value!r}; it should be on or off")

@@ -17,17 +17,13 @@ A key is a pattern of names of files, or of paths below the folder of ``pyprojec
 from __future__ import annotations
 
 import shlex
-import tomllib
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any
 
-from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.input_files import bounded_text, one_line
-
-MOST_BYTES = 4 << 20  # length of a pyproject.toml
-NAME = "pyproject.toml"
+from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.building.pyproject import NAME, read_pyproject
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,11 +57,7 @@ def rows_for(source: Path) -> list[Row]:
 
 
 def read_rows(path: Path, source: Path) -> list[Row]:
-    try:
-        content = tomllib.loads(bounded_text(path, "the project's settings", most=MOST_BYTES))
-    except (tomllib.TOMLDecodeError, RecursionError) as error:
-        raise BadRecordError(f"{path} is no TOML: {one_line(error)}") from None
-    table: Any = content
+    table: Any = read_pyproject(path)
     for key in ("tool", "pulsar_ml", "check"):
         table = table.get(key, {}) if isinstance(table, dict) else {}
     if not isinstance(table, dict):

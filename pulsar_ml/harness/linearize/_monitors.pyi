@@ -8,3 +8,19 @@ def bottomless(
     popped: NDArray[np.int64],
     times: int,
 ) -> NDArray[np.int64]: ...
+def earliest(
+    put_from: NDArray[np.int64],
+    put_by: NDArray[np.int64],
+    taken_from: NDArray[np.int64],
+    taken_by: NDArray[np.int64],
+    times: int,
+) -> int: ...
+def nowhere_empty(
+    put_from: NDArray[np.int64],
+    put_by: NDArray[np.int64],
+    taken_from: NDArray[np.int64],
+    taken_by: NDArray[np.int64],
+    invoked: NDArray[np.int64],
+    returned: NDArray[np.int64],
+    times: int,
+) -> int: ...

@@ -217,3 +217,80 @@ def bottomless(begin, end, pushed, popped, int64_t times):
     # All values of the stretch, including those removed earlier: each is needed as evidence.
     inside = (begin >= begin[out[0]]) & (end <= out[1])
     return order[inside]
+
+
+# The next uncovered gap at or after ``gap``; ``next_free`` leads there, and is shortened on the way.
+cdef int64_t free_gap(int64_t* next_free, int64_t gap) noexcept nogil:
+    cdef int64_t found = gap
+    cdef int64_t after
+    while next_free[found] != found:
+        found = next_free[found]
+    while next_free[gap] != found:
+        after = next_free[gap]
+        next_free[gap] = found
+        gap = after
+    return found
+
+
+# Covers the gaps in which values must be there, the least value first; gap g lies between the times
+# g and g + 1. Returns the first value that has no moment to be taken, or -1.
+cdef int64_t cover_values(int64_t* next_free, const int64_t* put_from, const int64_t* put_by,
+                          const int64_t* taken_from, const int64_t* taken_by, int64_t n) noexcept nogil:
+    cdef int64_t i, gap, taken
+    for i in range(n):
+        # It is taken in a gap in which no lesser value is there, and not before it is put.
+        taken = free_gap(next_free, max(put_from[i], taken_from[i]))
+        if taken >= taken_by[i]:
+            return i
+        # Put in the same gap, or before it: then it is there from the end of the put on.
+        if put_by[i] > taken:
+            continue
+        gap = free_gap(next_free, put_by[i])
+        while gap < taken:
+            next_free[gap] = gap + 1
+            gap = free_gap(next_free, gap + 1)
+    return -1
+
+
+cdef int64_t* gaps(int64_t times) except NULL:
+    cdef int64_t* next_free = <int64_t*>malloc((<size_t>times + 3) * sizeof(int64_t))
+    cdef int64_t i
+    if next_free is NULL:
+        raise MemoryError("no memory for the moments of a history")
+    for i in range(times + 3):
+        next_free[i] = i
+    return next_free
+
+
+def earliest(const int64_t[::1] put_from, const int64_t[::1] put_by, const int64_t[::1] taken_from,
+             const int64_t[::1] taken_by, int64_t times):
+    """The first value of a priority queue that has no moment to be taken; -1: none.
+
+    Values are in ascending order. Stamps are ranks below ``times``.
+    """
+    cdef int64_t n = len(put_from)
+    cdef int64_t found = -1
+    cdef int64_t* next_free = gaps(times)
+    if n:
+        with nogil:
+            found = cover_values(next_free, &put_from[0], &put_by[0], &taken_from[0], &taken_by[0], n)
+    free(next_free)
+    return found
+
+
+def nowhere_empty(const int64_t[::1] put_from, const int64_t[::1] put_by, const int64_t[::1] taken_from,
+                  const int64_t[::1] taken_by, const int64_t[::1] invoked, const int64_t[::1] returned,
+                  int64_t times):
+    """The first of the calls that found nothing which has no moment without values; -1: none."""
+    cdef int64_t n = len(put_from)
+    cdef int64_t i
+    cdef int64_t found = -1
+    cdef int64_t* next_free = gaps(times)
+    if n:
+        cover_values(next_free, &put_from[0], &put_by[0], &taken_from[0], &taken_by[0], n)
+    for i in range(len(invoked)):
+        if free_gap(next_free, invoked[i]) >= returned[i]:
+            found = i
+            break
+    free(next_free)
+    return found

@@ -9,10 +9,10 @@ import numpy as np
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import History
-from pulsar_ml.harness.linearize.cells._maps import Maps
+from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
-from pulsar_ml.harness.linearize.effort import Effort
-from pulsar_ml.harness.linearize.explain import Illegal, explained
+from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
+from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
 from pulsar_ml.harness.linearize.monitors import judge
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.search._answers import StatesFull
@@ -46,9 +46,23 @@ def check(
     searches = Searches(history, model, options, effort, checker)
     try:
         found = Check(searches).run()
-        return explained(found, searches) if isinstance(found, Illegal) else found
     finally:
         searches.close()
+    if isinstance(found, Verdict):
+        return found
+    if not options.explain:
+        return unexplained(found)
+    illegal, left = found, effort.seconds_left()
+
+    def explain() -> Verdict:
+        # Steps of explanations do not count as steps of the answer.
+        own = Searches(history, model, options, Effort.of(FOR_EVER, left), checker)
+        try:
+            return explained(illegal, own)
+        finally:
+            own.close()
+
+    return found.verdict.explained_by(explain)
 
 
 class Check:
@@ -72,9 +86,12 @@ class Check:
         if found is not None:
             return found
         if not (keyed and options.partition):
+            searches.all_parts()
             searches.cells = None  # no answer, or records of several cells
-        if searches.maps is not None and (found := self.by_maps(searches.maps)) is not None:
-            return found
+        if searches.parts is not None:
+            if (found := self.by_parts(searches.parts, monitor)) is not None:
+                return found
+            monitor = ""
         try:
             symbols, checker = searches.symbols, searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
@@ -183,23 +200,33 @@ class Check:
             return None
         return self.unknown(key, self.effort.limit_reached(answer))
 
-    def by_maps(self, maps: Maps) -> Finding | None:
-        """Run the native search for maps; None without an answer."""
-        answer, way, steps, configurations = maps.search(
-            self.records,
-            together=not self.searches.options.partition,
-            most_steps=self.effort.left,
-        )
-        if answer < 0 or ANSWERS[answer] == MEMORY_FULL:
-            self.searches.maps = None
-            return None
-        self.effort.add(steps, configurations)
-        if ANSWERS[answer] == LEGAL:
-            return self.legal(tuple(way))
-        if ANSWERS[answer] == ILLEGAL:
-            key = maps.illegal_key if maps.parts > 1 else None
-            return Illegal(self.verdict(ILLEGAL, key=key), maps.illegal_calls(self.records))
+    def by_parts(self, native: Parts, monitor: str) -> Finding | None:
+        """Run the native search for maps and other objects; None without an answer."""
+        together = not self.searches.options.partition
+        quick = FEW_STEPS * len(self.records)
+        for most in (quick, None) if monitor else (None,):
+            limit = self.effort.left if most is None else min(most, self.effort.left)
+            answer, way, steps, configurations = native.search(
+                self.records, together=together, most_steps=limit
+            )
+            if answer < 0 or ANSWERS[answer] == MEMORY_FULL:
+                self.searches.parts = None
+                return None
+            self.effort.add(steps, configurations)
+            if ANSWERS[answer] == LEGAL:
+                return self.legal(tuple(way))
+            if ANSWERS[answer] == ILLEGAL:
+                chosen = native.illegal_calls(self.records) if native.parts > 1 else None
+                return Illegal(self.verdict(ILLEGAL, key=self.key_of(chosen)), chosen)
+            if most is not None and (found := self.by_monitor(monitor)) is not None:
+                return found
         return self.unknown(None, self.effort.limit_reached(ANSWERS[answer]))
+
+    def key_of(self, chosen: Chosen) -> object:
+        """The key of the calls of one part; None: they are all calls."""
+        if chosen is None or not len(chosen):
+            return None
+        return self.searches.model.partition(self.searches.history.call(int(chosen[0])))
 
     def by_monitor(self, monitor: str) -> Finding | None:
         """Run a monitor; None when the history does not qualify."""

@@ -123,11 +123,12 @@ class Shrinking:
             )
             self.steps_left -= steps
             return ANSWERS[answer]
-        if part.maps is not None and not unconstrained:
+        if part.parts is not None and not unconstrained:
             records = np.ascontiguousarray(self.records[chosen])
-            answer, _, steps, _ = part.maps.search(records, together=True, most_steps=STEPS_OF_ONE)
+            answer, _, steps, _ = part.parts.search(records, together=True, most_steps=STEPS_OF_ONE)
             self.steps_left -= steps
-            return ANSWERS[answer]
+            if answer >= 0:
+                return ANSWERS[answer]
         try:
             if unconstrained:
                 result = self.search_unconstrained(chosen, unconstrained)

@@ -40,6 +40,12 @@ class Effort:
         """True when the time is over."""
         return self.deadline_ns != FOR_EVER and time.monotonic_ns() > self.deadline_ns
 
+    def seconds_left(self) -> float | None:
+        """Return the seconds that remain, at least a millisecond; None: no limit."""
+        if self.deadline_ns == FOR_EVER:
+            return None
+        return max(1_000_000, self.deadline_ns - time.monotonic_ns()) / 1e9
+
     def add(self, steps: int, configurations: int) -> None:
         """Count a search."""
         self.steps += steps

@@ -53,15 +53,16 @@ class Illegal:
     blocked: int = -1
 
 
+def unexplained(illegal: Illegal) -> Verdict:
+    """Return the verdict with what the search for the answer found besides."""
+    if illegal.verdict.method == "monitor" and illegal.chosen is not None:
+        return replace(illegal.verdict, core=tuple(illegal.chosen.tolist()))
+    return replace(illegal.verdict, prefix=illegal.way, blocked=illegal.blocked)
+
+
 def explained(illegal: Illegal, searches: Searches) -> Verdict:
     """Return the verdict with its explanation, as far as limits allow."""
     options = searches.options
-    if not options.explain:
-        if illegal.verdict.method == "monitor" and illegal.chosen is not None:
-            return replace(illegal.verdict, core=tuple(illegal.chosen.tolist()))
-        return replace(illegal.verdict, prefix=illegal.way, blocked=illegal.blocked)
-    # Steps of explanations do not count as steps of the answer.
-    searches.effort = Effort(FOR_EVER, searches.effort.deadline_ns)
     verdict = with_core(illegal, searches)
     long = illegal.verdict.method == "monitor" and len(searches.records) > WEAKER_RECORDS
     if options.weaker and not long:
@@ -111,7 +112,7 @@ def with_core(illegal: Illegal, searches: Searches) -> Verdict:
 
 def longest_order(part: Searches) -> tuple[int, list[int]]:
     """Return the blocked call of an illegal history, -1 if not found, and the order before it."""
-    if part.cells is not None or part.maps is not None:
+    if part.cells is not None or part.parts is not None:
         return blocked_call(lambda records: part.natively(records, BLOCKED_STEPS), part.records)
     answer, way, blocked = part.of_model(None, BLOCKED_STEPS, ahead=False)
     return (blocked, way) if answer == ILLEGAL else (-1, way)
@@ -124,6 +125,20 @@ def weaker(searches: Searches) -> dict[str, str]:
     key may be quiet while calls of other keys are under way. Sequential consistency of all keys
     implies nothing.
     """
+    if (native := searches.all_parts()) is not None:
+        records = searches.records
+
+        def natively(criterion: int, together: bool) -> str:
+            answer, *_ = native.search(
+                records, together=together, criterion=criterion, most_steps=WEAKER_STEPS
+            )
+            return {0: LEGAL, 1: ILLEGAL}.get(answer, UNKNOWN) if answer >= 0 else ""
+
+        quiescent, sequential = natively(QUIESCENCE, False), natively(PROGRAM_ORDER, True)
+        if quiescent != LEGAL and native.parts > 1:
+            quiescent = natively(QUIESCENCE, True)
+        if quiescent and sequential:
+            return {SEQUENTIAL: sequential, QUIESCENT: quiescent}
     try:
         pieces = [piece for _, piece in searches.checker.split(searches.symbols)]
     except StatesFull:

@@ -1,4 +1,4 @@
-"""Monitors: registers, queues, stacks and sets with distinct values, decided in O(n log n).
+"""Monitors: histories of distinct values, decided in O(n log n).
 
 With distinct values it is known which write a read saw, and which value a call put or took; the
 rest is geometry of intervals. A monitor answers only for histories that qualify.
@@ -23,7 +23,7 @@ from pulsar_ml.harness.histories.history import (
     History,
     ranks,
 )
-from pulsar_ml.harness.linearize._monitors import bottomless
+from pulsar_ml.harness.linearize._monitors import bottomless, earliest, nowhere_empty
 from pulsar_ml.harness.linearize.core import reduced
 
 Ints = NDArray[np.int64]
@@ -46,15 +46,15 @@ class NotDistinct(Exception):
 
 
 def judge(monitor: str, history: History, model: Any) -> Judgement | None:
-    """Runs the monitor "register", "queue", "stack" or "set"; None for an unsuitable history."""
+    """Run the monitor of that name, see Extras in model.py; None for an unsuitable history."""
     try:
         view = View(history)
         if monitor == "register":
             return register(view, view.code(model.initial))
-        if monitor == "set":
-            return members(view)
-        if monitor in ("queue", "stack"):
-            return container(view, model.put, model.take, stack=monitor == "stack")
+        if monitor in ("set", "multiset"):
+            return members(view, counted=monitor == "multiset")
+        if monitor in ("queue", "stack", "priority-queue"):
+            return container(view, model.put, model.take, monitor)
     except NotDistinct:
         pass
     return None
@@ -91,6 +91,20 @@ class View:
 
     def of(self, name: str) -> Bools:
         return np.asarray(self.operation == self.names.get(name, -1))
+
+    def order(self, calls: Ints) -> Ints:
+        """The ranks of the first arguments of calls, in the order of the values."""
+        words = self.argument[calls]
+        if not self.history.values:
+            return words
+        found = [self.history.values[word] for word in words.tolist()]
+        try:
+            places = sorted(range(len(found)), key=found.__getitem__)
+        except TypeError:
+            raise NotDistinct from None
+        rank = np.empty(len(found), np.int64)
+        rank[places] = np.arange(len(found))
+        return rank
 
     def known(self, *names: str) -> None:
         """Raises NotDistinct for operations other than these."""
@@ -184,8 +198,11 @@ def register(view: View, initial: int) -> Judgement:
 # Queues and stacks --------------------------------------------------------------------------------
 
 
-def container(view: View, put: str, take: str, *, stack: bool) -> Judgement:
-    """Checks queues by bad patterns (Henzinger, Sezgin, Vafeiadis), and stacks from the bottom."""
+def container(view: View, put: str, take: str, kind: str) -> Judgement:
+    """Check queues by bad patterns (Henzinger, Sezgin, Vafeiadis), and stacks from the bottom.
+
+    Priority queues are checked from the least value on; see :func:`priorities`.
+    """
     view.known(put, take)
     puts = np.flatnonzero(view.of(put))
     takes = np.flatnonzero(view.of(take))
@@ -220,9 +237,11 @@ def container(view: View, put: str, take: str, *, stack: bool) -> Judgement:
     if len(wrong):
         return values.witness(wrong[:1])
     sure = np.flatnonzero(values.put_by < values.taken_from)
+    if kind == "priority-queue":
+        return priorities(view, values, view.order(puts), empty, times)
     judgement = empties(view, values, sure, empty, times)
     if judgement is None:
-        judgement = lifo(values, sure, times) if stack else fifo(values)
+        judgement = lifo(values, sure, times) if kind == "stack" else fifo(values)
     return judgement
 
 
@@ -300,13 +319,60 @@ def lifo(values: Values, sure: Ints, times: int) -> Judgement:
     return values.witness(np.array(needed))
 
 
+# Priority queues ----------------------------------------------------------------------------------
+
+
+def priorities(view: View, values: Values, rank: Ints, empty: Ints, times: int) -> Judgement:
+    """A value is taken at a moment at which no lesser value is there.
+
+    The values are placed in ascending order. Each one is put as late and taken as early as the
+    lesser ones allow, so that it is there for the shortest possible time; nothing is gained by
+    another choice. Behind all of them come the calls that found nothing.
+    """
+    order = np.argsort(rank, kind="stable")
+
+    def intervals(some: Ints) -> tuple[Ints, Ints, Ints, Ints]:
+        return (
+            values.put_from[some],
+            values.put_by[some],
+            values.taken_from[some],
+            values.taken_by[some],
+        )
+
+    failed = earliest(*intervals(order), times)
+    if failed >= 0:
+        lesser = order[:failed].tolist()
+
+        def still_late(some: list[int]) -> bool:
+            chosen = np.array([*some, order[failed]], np.int64)
+            return earliest(*intervals(chosen), times) >= 0
+
+        return values.witness(np.array([*reduced(lesser, still_late), order[failed]], np.int64))
+    found = nowhere_empty(*intervals(order), view.invoked[empty], view.returned[empty], times)
+    if found < 0:
+        return LEGAL
+    call = empty[found : found + 1]
+
+    def still_there(some: list[int]) -> bool:
+        chosen = intervals(np.array(some, np.int64))
+        return nowhere_empty(*chosen, view.invoked[call], view.returned[call], times) >= 0
+
+    return values.witness(np.array(reduced(order.tolist(), still_there), np.int64), int(call[0]))
+
+
 # Sets ---------------------------------------------------------------------------------------------
 
 
-def members(view: View) -> Judgement:
-    """Each value was added and removed at most once: all other calls saw it present, or absent."""
+def members(view: View, *, counted: bool = False) -> Judgement:
+    """Each value was added and removed at most once: all other calls saw it present, or absent.
+
+    ``counted``: of a multiset, to which each call of add adds.
+    """
     view.known("add", "remove", "contains")
     true, false = view.true(), view.false()
+    if counted:
+        added = view.of("add")
+        true, false = true | added, false & ~added
     changes = view.of("add") | view.of("remove")
     if np.any(changes & ~(view.ended & (true | false))):
         raise NotDistinct

@@ -10,11 +10,13 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.cells._maps import Maps
+from pulsar_ml.harness.linearize.cells._objects import Objects
+from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
-from pulsar_ml.harness.linearize.shipped import cells_for, maps_for
+from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 STEPS, MEMORY_FULL, TIME = ANSWERS[2:5]
@@ -44,14 +46,23 @@ class Searches:
         self.effort = effort
         self.prepared = checker
         self.cells: Cells | None = None
-        self.maps: Maps | None = None
+        self.parts: Parts | None = None  # maps of strings, or other objects
         if options.natively:
             self.cells = cells_for(model, history)
-            self.maps = maps_for(model, history, options.memory)
-        for native in (self.cells, self.maps):
+            if self.cells is None:
+                self.parts = parts_for(model, history, options.memory)
+        for native in (self.cells, self.parts):
             if native is not None:
                 native.deadline_ns = effort.deadline_ns
         self._symbols: NDArray[np.int32] | None = None
+
+    def all_parts(self) -> Parts | None:
+        """The native search for any criterion; None: only the model can tell."""
+        if self.parts is None and self.cells is not None:
+            self.parts = parts_for(self.model, self.history, self.options.memory)
+        if self.parts is not None:
+            self.parts.deadline_ns = self.effort.deadline_ns
+        return self.parts
 
     def of_part(self, chosen: NDArray[np.int32]) -> Searches:
         """Return the searches of a history of these calls only."""
@@ -60,8 +71,8 @@ class Searches:
         )
         if self.cells is None:
             part.cells = None
-        if self.maps is None:
-            part.maps = None
+        if self.parts is None:
+            part.parts = None
         return part
 
     @property
@@ -115,14 +126,14 @@ class Searches:
         return ANSWERS[answer] if answer >= 0 else "", way
 
     def natively(self, records: NDArray[np.void], most: int) -> tuple[str, list[int]]:
-        """Search records of one register, or of a map, without the model; "": unsuitable ones."""
+        """Search records without the model; "": unsuitable ones."""
         if self.cells is not None:
             answer, way, steps, found = self.cells.search(
                 records, most_steps=most, memory=self.options.memory
             )
         else:
-            assert self.maps is not None
-            answer, way, steps, found = self.maps.search(records, together=True, most_steps=most)
+            assert self.parts is not None
+            answer, way, steps, found = self.parts.search(records, together=True, most_steps=most)
         self.effort.add(steps, found)
         return ANSWERS[answer] if answer >= 0 else "", way
 
@@ -144,3 +155,9 @@ class Searches:
             at = int(order[watch.blocked])
             blocked = at if chosen is None else int(chosen[at])
         return ANSWERS[answer], blocked
+
+
+def parts_for(model: Any, history: History, memory: int) -> Maps | Objects | None:
+    """The native search for a model of this package; None for others."""
+    natives = (maps_for(model, history, memory), objects_for(model, history, memory))
+    return next((one for one in natives if one is not None and one.takes(history.records)), None)

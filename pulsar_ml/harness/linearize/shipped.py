@@ -1,11 +1,11 @@
-"""Native searches for the models of this package: registers and maps.
+"""Native searches for the models of this package.
 
 Only the classes themselves qualify: a subclass may change the meaning of its calls.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -24,15 +24,56 @@ from pulsar_ml.harness.histories.history import (
 )
 from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.cells._maps import Maps
+from pulsar_ml.harness.linearize.cells._objects import ACTIONS, RESULTS, Objects
+from pulsar_ml.harness.linearize.cells._objects import KINDS as OBJECTS
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
-from pulsar_ml.harness.models.cells import CasRegister, Register
-from pulsar_ml.harness.models.collections import KeyValueMap
+from pulsar_ml.harness.models.cells import CasRegister, Counter, Lock, Register
+from pulsar_ml.harness.models.collections import (
+    KeyValueMap,
+    Multiset,
+    PriorityQueue,
+    Queue,
+    Set,
+    Stack,
+)
 from pulsar_ml.harness.models.model import Keyed
 
+MOST_OPERATIONS = 16
 KINDS = {"read": 0, "write": 1, "cas": 2}
 MAP_KINDS = {"get": 0, "put": 1, "append": 2, "delete": 3}
 OPERATIONS = {Register: ("read", "write"), CasRegister: ("read", "write", "cas")}
 ARGUMENTS = {"read": 0, "write": 1, "cas": 2}
+MEMBERS = {"add": "add", "remove": "remove", "contains": "contains"}
+OF_REGISTER = {"read": "read", "write": "write", "cas": "cas"}
+# The kind of each model, and the actions of its operations.
+NATIVE: dict[type, tuple[str, dict[str, str]]] = {
+    Queue: ("queue", {"enqueue": "put", "dequeue": "take"}),
+    Stack: ("stack", {"push": "put", "pop": "take"}),
+    PriorityQueue: ("priority queue", {"insert": "put", "delete_min": "take"}),
+    Set: ("set", MEMBERS),
+    Multiset: ("multiset", {**MEMBERS, "count": "count"}),
+    KeyValueMap: ("map", {"get": "read", "put": "write", "delete": "delete"}),
+    Counter: (
+        "counter",
+        {
+            "read": "read",
+            "add": "adds",
+            "add_and_get": "add_and_get",
+            "get_and_add": "get_and_add",
+            "increment": "increment",
+            "decrement": "decrement",
+        },
+    ),
+    Lock: (
+        "lock",
+        {"acquire": "acquire", "try_acquire": "try_acquire", "release": "release"},
+    ),
+    Register: ("register", OF_REGISTER),
+    CasRegister: ("register", OF_REGISTER),
+}
+NO_NUMBER = ABSENT  # of a value that a counter cannot have
+MOST_NUMBER = 1 << 40
+MOST_COUNT = 1 << 30
 
 
 def cells_for(model: Any, history: History) -> Cells | None:
@@ -92,6 +133,115 @@ def maps_for(model: Any, history: History, memory: int) -> Maps | None:
         )
     except UnicodeEncodeError:
         return None  # a string with a lone surrogate
+
+
+def objects_for(model: Any, history: History, memory: int) -> Objects | None:
+    """The native search for the other models of this package; None for histories it cannot take."""
+    keyed = type(model) is Keyed
+    inner = model.model if keyed else model
+    kind, actions = NATIVE.get(type(inner), ("", {}))
+    signatures = history.signatures
+    if not kind or len(signatures) > MOST_OPERATIONS:
+        return None
+    if not all(one.name in actions and one.result in RESULTS for one in signatures):
+        return None
+    if not all(one.name in inner.operations for one in signatures):
+        return None
+    if not all_have_arguments(history, inner, keyed):
+        return None
+    of_values = any(one.result == VALUE for one in signatures)
+    if of_values and not all(one.result == VALUE for one in signatures):
+        return None
+    initial = getattr(inner, "initial", None)
+    try:
+        numbers = numbered(history.values, kind) if of_values else None
+        first = first_number(initial, kind, history.values, numbers)
+    except (TypeError, ValueError):
+        return None
+    ordered = None
+    if kind == "priority queue" and not of_values:
+        records = history.records
+        words = np.concatenate([records["arguments"][:, int(keyed)], records["result"][:, 0]])
+        ordered = np.unique(words).tolist()
+    return Objects(
+        OBJECTS.index(kind),
+        [ACTIONS.index(actions[one.name]) for one in signatures],
+        [RESULTS.index(one.result) for one in signatures],
+        numbers,
+        [truth(one, kind) for one in history.values],
+        [int(one is False) for one in history.values],
+        none=history.values.index(None) if None in history.values else -1,
+        ordered=ordered,
+        initial=first,
+        keyed=keyed,
+        memory=memory,
+    )
+
+
+def truth(value: Any, kind: str) -> int:
+    """Return 1 for True, 0 for False, and -1 for others; of a multiset, the count, if it is one."""
+    if kind == "multiset" and isinstance(value, int | float) and 0 <= value < MOST_COUNT:
+        return int(value) if value == int(value) else -1
+    return 1 if value == True else 0 if value == False else -1  # noqa: E712
+
+
+def all_have_arguments(history: History, model: Any, keyed: bool) -> bool:
+    """Return True if each call has the number of arguments that the model expects."""
+    counts = np.array([keyed + model.operations[one.name] for one in history.signatures])
+    if not len(history):
+        return True
+    if history.signatures[0].result != VALUE:
+        return bool(np.all(counts == [one.arguments for one in history.signatures]))
+    expected = counts[history.records["operation"]]
+    return bool(np.all((history.records["arguments"] >= 0).sum(axis=1) == expected))
+
+
+def numbered(values: Sequence[Any], kind: str) -> list[int]:
+    """Return a number for each value, which equal values share.
+
+    The numbers of a priority queue are in the order of the values; those of a counter are the
+    values themselves. Raises TypeError or ValueError for values without such numbers.
+    """
+    if any(one != one for one in values):
+        raise ValueError("a value that is not equal to itself has no number")
+    if kind == "counter":
+        return [as_number(one) for one in values]
+    if kind == "priority queue":
+        kept = sorted({one for one in values if one is not None})
+        ranks = {one: rank for rank, one in enumerate(kept)}
+        return [len(kept) if one is None else ranks[one] for one in values]
+    numbers: dict[Any, int] = {}
+    return [numbers.setdefault(one, len(numbers)) for one in values]
+
+
+def as_number(value: Any) -> int:
+    """Return the integer that is equal to ``value``, or NO_NUMBER."""
+    if isinstance(value, int | float) and abs(value) < MOST_NUMBER and value == int(value):
+        return int(value)
+    if isinstance(value, int | float) and abs(value) >= MOST_NUMBER:
+        raise ValueError(f"{value} is too large")
+    if isinstance(value, float):
+        raise ValueError(f"{value} is no integer")
+    return NO_NUMBER
+
+
+def first_number(
+    initial: Any, kind: str, values: Sequence[Any], numbers: Sequence[int] | None
+) -> int:
+    """Return the number of the first value of an object."""
+    if kind == "counter":
+        number = as_number(initial)
+        if number == NO_NUMBER:
+            raise ValueError(f"{initial!r} is no integer")
+        return number
+    if kind not in ("register", "map"):
+        return 0
+    if numbers is None:
+        if initial is not None and type(initial) is not int:
+            raise ValueError(f"{initial!r} is no word")
+        return ABSENT if initial is None else initial
+    found = dict(zip(values, numbers, strict=True)).get(initial)
+    return len(values) if found is None else found
 
 
 def blocked_call(

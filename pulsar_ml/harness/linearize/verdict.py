@@ -2,17 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 LEGAL, ILLEGAL, UNKNOWN = "legal", "illegal", "unknown"
 
 SEQUENTIAL, QUIESCENT = "sequentially consistent", "quiescently consistent"
 
 
-@dataclass(frozen=True, slots=True)
+# The attributes of an explanation, which is computed when one of them is first read.
+EXPLANATION = ("prefix", "blocked", "core", "unexplained", "weaker")
+
+
+@dataclass(frozen=True)
 class Verdict:
     """The verdict on a history. All indices refer to the history's records.
+
+    The explanation of an illegal history (``prefix``, ``blocked``, ``core``, ``unexplained`` and
+    ``weaker``) is computed when one of them is first read.
 
     Attributes:
         answer: "legal", "illegal", or "unknown": the check reached a limit, which ``reason`` names.
@@ -39,11 +47,35 @@ class Verdict:
     configurations: int = 0
     linearization: tuple[int, ...] | None = None
     key: object = None
-    prefix: tuple[int, ...] = ()
-    blocked: int = -1
-    core: tuple[int, ...] = ()
-    unexplained: str = ""
+    # Factories, because a default would hide an attribute that is not there yet.
+    prefix: tuple[int, ...] = field(default_factory=tuple)
+    blocked: int = field(default_factory=lambda: -1)
+    core: tuple[int, ...] = field(default_factory=tuple)
+    unexplained: str = field(default_factory=str)
     weaker: Mapping[str, str] = field(default_factory=dict)
+
+    def explained_by(self, explain: Callable[[], Verdict]) -> Verdict:
+        """Return this verdict with the explanation of the verdict that ``explain`` returns.
+
+        ``explain`` is called once, when the explanation is first read.
+        """
+        found = object.__new__(Verdict)
+        kept = {name: value for name, value in self.__dict__.items() if name not in EXPLANATION}
+        found.__dict__.update(kept, _explain=explain)
+        return found
+
+    def __getattr__(self, name: str) -> Any:
+        explain = self.__dict__.get("_explain")
+        if name not in EXPLANATION or explain is None:
+            raise AttributeError(f"a verdict has no {name!r}")
+        explained = explain()
+        self.__dict__.update({one: getattr(explained, one) for one in EXPLANATION})
+        del self.__dict__["_explain"]
+        return self.__dict__[name]
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Return the attributes for a copy, which is explained."""
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     @property
     def criterion(self) -> str:

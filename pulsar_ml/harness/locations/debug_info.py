@@ -21,6 +21,7 @@ COUNTS = 16  # bytes in front of an object that std::make_shared allocated
 ADDRESS, FRAME_OFFSET, FRAME_END = 0x03, 0x91, 0x9C  # operations of DWARF
 # A function that aligns its stack anew: its frame does not end above the frame pointer.
 REALIGNS = (b"\x4c\x8d\x54\x24\x08", b"\xf3\x0f\x1e\xfa\x4c\x8d\x54\x24\x08")
+STRUCTURE = "PmlObject"  # the type of a structure in generated operations; see c_glue.py
 CYTHON = re.compile(r"__pyx_(?:v|pv|k|vp)_")
 
 Die = Any  # of pyelftools, which has no types
@@ -63,7 +64,7 @@ class DebugInfo:
         self.elf = ELFFile(io.BytesIO(self.content))
         self.variables: list[tuple[int, Die]] = []
         self.functions: list[tuple[int, int, Die]] = []
-        self.classes: dict[str, list[Die]] = {}
+        self.classes: dict[str, list[Die]] = {}  # and numbers, by name
         self.ranges: Any = None
 
     def is_checked(self) -> bool:
@@ -97,6 +98,12 @@ class DebugInfo:
                 for child in die.iter_children():
                     if child.tag in CLASSES:
                         self.enter(child)
+        elif tag == "DW_TAG_base_type":
+            self.classes.setdefault(name_of(die), []).append(die)
+        elif tag == "DW_TAG_typedef":
+            kind = typed(die)  # in C a typedef may be the only name of a class
+            if kind is not None and (not name_of(kind) or name_of(die) == STRUCTURE):
+                self.classes.setdefault(name_of(die), []).append(kind)
         elif tag == "DW_TAG_namespace" and not SKIPPED.match(name_of(die)):
             for child in die.iter_children():
                 self.enter(child)

@@ -13,7 +13,13 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import locate
-from pulsar_ml.harness.locations.debug_info import Located, debug_info, distance_text
+from pulsar_ml.harness.locations.debug_info import (
+    STRUCTURE,
+    DebugInfo,
+    Located,
+    debug_info,
+    distance_text,
+)
 from pulsar_ml.harness.search.symbols import (
     describe_pc,
     interpreted_name,
@@ -24,17 +30,30 @@ from pulsar_ml.harness.search.symbols import (
 )
 
 OF_BLOCKS = ("allocate", "free")
+LEAST_ADDRESS = 1 << 16  # smaller numbers are no addresses
 NO_LOCATION = ("call", "return", "choose", "note", "fence", "spawn", "join", "")
 # What a line of the source allocates, in C, C++ and Cython.
 ALLOCATES = re.compile(
     r"\bnew\s+(?:\([^)]*\)\s*)?(?:const\s+)?(?P<new>[\w:]+)"
     r"|\b(?:make|allocate)_(?:unique|shared)\w*\s*<\s*(?:const\s+)?(?P<made>[\w:]+)"
     r"|\bsizeof\s*\(?\s*(?:struct\s+)?(?P<sized>[A-Za-z_][\w:]*)"
+    r"|\b(?P<declared>[A-Za-z_]\w*)\s*\*\s*(?:const\s+)?\w+\s*=\s*(?:\([^()]*\)\s*)?\w*alloc\w*\s*\("
+    r"|\(\s*(?:struct\s+)?(?P<cast>[A-Za-z_]\w*)\s*\*\s*\)\s*\w*alloc\w*\s*\("
 )
 # The header of std::thread, which allocates what it hands over to the new thread.
 STARTS_THREAD = re.compile(r"/(std_thread\.h|thread)$")
 
 Event = Mapping[str, Any]
+
+
+def info_at(pc: int) -> DebugInfo | None:
+    """The debug information of the checked module with this code."""
+    module, _ = locate(pc) or ("", 0)
+    return debug_info(module) if module else None
+
+
+def type_of(allocation: re.Match[str]) -> str:
+    return next(filter(None, allocation.groups()), "")
 
 
 class Names:
@@ -45,6 +64,8 @@ class Names:
         self.numbers: dict[int, str] = {}
         self.found: dict[int, str] = {}
         self.threads: dict[int, set[int]] | None = None
+        self.latest: dict[int, int] | None = None  # the last change of a location
+        self.begun: dict[int, int] = {}  # where a thread is started
         self.blocks = Blocks(trace)
 
     def of(self, event: Event) -> str:
@@ -60,10 +81,15 @@ class Names:
         if event["op"] in NO_LOCATION:
             return ""
         if address not in self.found:
-            name = self.search(event)
-            others = sum(other.partition("#")[0] == name for other in self.found.values())
-            self.found[address] = f"{name}#{others + 1}" if name and others else name
+            self.found[address] = self.distinct(self.search(event))
         return self.found[address]
+
+    def distinct(self, name: str) -> str:
+        """The name, with a number if another location of the trace has it."""
+        known, number = set(self.found.values()), 1
+        while name and (numbered := name if number == 1 else f"{name}#{number}") in known:
+            number += 1
+        return numbered if name else ""
 
     def search(self, event: Event) -> str:
         if name := interpreted_name(int(event["address"])):
@@ -74,7 +100,14 @@ class Names:
         name, size, distance = event["name"]
         if found is not None and (found.size, found.offset) == (size, distance):
             return f"{name}{found.member}"
+        if found is None and (member := self.member_of_structure(event, size, distance)):
+            return f"{name}{member}"
         return f"{name}{distance_text(distance)}"
+
+    def member_of_structure(self, event: Event, size: int, distance: int) -> str:
+        """The member of the structure that generated operations work on, or ""."""
+        info = info_at(int(event["pc"]))
+        return (info.member_of(STRUCTURE, size, distance) or "") if info else ""
 
     def located(self, event: Event) -> Located | None:
         """The variable or the block of memory around the location."""
@@ -93,7 +126,36 @@ class Names:
     def value(self, value: int) -> str:
         """A number in words: the name of the block that begins there, or the number."""
         block = self.blocks.at(value)
-        return f"&{block.name}" if block is not None else str(value)
+        if block is not None:
+            return f"&{block.name}"
+        if value >= LEAST_ADDRESS and (found := locate(value)) is not None:
+            info = debug_info(found[0])
+            variable = info.variable_at(found[1]) if info else None
+            if variable is not None and variable.offset == 0:
+                return f"&{variable.name}"
+        return str(value)
+
+    def constant(self, event: Event) -> bool:
+        """Return True for a location that nobody changed once a second thread could see it.
+
+        The changes were made before the threads that read them were started.
+        """
+        if self.latest is None:
+            self.latest = {}
+            self.begun = {}
+            for at, other in enumerate(self.trace):
+                if other["op"] == "spawn":
+                    self.begun[int(other["value"])] = at
+                elif other["op"] not in (*NO_LOCATION, "read", "load", "allocate"):
+                    self.latest[int(other["address"])] = at
+        address = int(event["address"])
+        if address not in self.latest:
+            return True
+        self.shared(event)
+        threads = (self.threads or {}).get(address, set())
+        changed = self.latest[address]
+        by = int(self.trace[changed]["thread"])
+        return all(self.begun.get(each, -1) > changed for each in threads - {by})
 
     def shared(self, event: Event) -> bool:
         """Return True for a location of two threads; other plain accesses are not shown."""
@@ -117,16 +179,23 @@ class Block:
         self.start, self.size = int(event["address"]), int(event["value"])
         self.pc = own_pc(event["frames"])
         self.of_thread = STARTS_THREAD.search(library_file(int(event["pc"]))) is not None
-        match = None if self.of_thread else ALLOCATES.search(source_line(self.pc))
-        self.type_name = next(filter(None, match.groups()), "") if match else ""
+        found = [] if self.of_thread else list(ALLOCATES.finditer(source_line(self.pc)))
+        # A line may allocate several blocks: the first type that fits this one.
+        match = next(filter(self.fits, found), found[0] if found else None)
+        self.type_name = type_of(match) if match else ""
         self.counted = match is not None and bool(match["made"])
         place = describe_pc(self.pc).rpartition(" ")[2]
         self.name = f"{self.type_name.rpartition('::')[2] or 'block'}@{place.rpartition('/')[2]}"
 
+    def fits(self, match: re.Match[str]) -> bool:
+        info = info_at(self.pc)
+        counted = bool(match["made"])
+        found = info and info.member_of(type_of(match), self.size, 0, counted=counted)
+        return found is not None
+
     def located(self, address: int) -> Located:
         offset = address - self.start
-        module, _ = locate(self.pc) or ("", 0)
-        info = debug_info(module) if module and self.type_name else None
+        info = info_at(self.pc) if self.type_name else None
         member = None
         if info is not None:
             member = info.member_of(self.type_name, self.size, offset, counted=self.counted)

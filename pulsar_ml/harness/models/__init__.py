@@ -16,7 +16,15 @@ from typing import Any
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.models.cells import CasRegister, Counter, Lock, Register
-from pulsar_ml.harness.models.collections import EvictingMap, KeyValueMap, Queue, Set, Stack
+from pulsar_ml.harness.models.collections import (
+    EvictingMap,
+    KeyValueMap,
+    Multiset,
+    PriorityQueue,
+    Queue,
+    Set,
+    Stack,
+)
 from pulsar_ml.harness.models.model import raised
 
 MODELS: Mapping[str, Callable[[], Any]] = {
@@ -25,8 +33,10 @@ MODELS: Mapping[str, Callable[[], Any]] = {
     "map": KeyValueMap,
     "evicting-map": EvictingMap,
     "set": Set,
+    "multiset": Multiset,
     "queue": Queue,
     "stack": Stack,
+    "priority-queue": PriorityQueue,
     "counter": Counter,
     "lock": Lock,
 }
@@ -38,6 +48,8 @@ __all__ = [
     "EvictingMap",
     "KeyValueMap",
     "Lock",
+    "Multiset",
+    "PriorityQueue",
     "Queue",
     "Register",
     "Set",

@@ -1,7 +1,8 @@
-"""Models of collections: maps, set, queue, stack."""
+"""Models of collections: maps, sets, queues, stack."""
 
 from __future__ import annotations
 
+import bisect
 import itertools
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
@@ -202,3 +203,57 @@ class Stack(Queue):
     monitor = "stack"
     put, take = "push", "pop"
     end = -1
+
+
+class PriorityQueue(Queue):
+    """A priority queue: insert(value), delete_min() -> the least value, or None when it is empty.
+
+    Values can be compared with one another.
+    """
+
+    description = "a priority queue"
+    operations: ClassVar[Mapping[str, int]] = {"insert": 1, "delete_min": 0}
+    monitor = "priority-queue"
+    put, take = "insert", "delete_min"
+
+    def step(self, state: tuple[Any, ...], call: Call) -> Iterable[tuple[Any, ...]]:
+        if call.name != self.put:
+            return super().step(state, call)
+        at = bisect.bisect_right(state, call.arguments[0])
+        return ((*state[:at], call.arguments[0], *state[at:]),)
+
+
+class Multiset:
+    """A multiset: add(value), remove(value) -> True if it was there, contains(value), count(value).
+
+    A result of remove other than True and False may stand for either. Values are independent.
+    """
+
+    description = "a multiset"
+    operations: ClassVar[Mapping[str, int]] = {"add": 1, "remove": 1, "contains": 1, "count": 1}
+    monitor = "multiset"
+
+    def init(self) -> Items:
+        return frozenset()
+
+    def step(self, state: Items, call: Call) -> Iterable[Items]:
+        if call.name not in self.operations:
+            raise no_operation(self, call.name, ", ".join(self.operations))
+        value = call.arguments[0]
+        counts = dict(state)
+        count = counts.pop(value, 0)
+        if call.name in ("contains", "count"):
+            seen = count > 0 if call.name == "contains" else count
+            return (state,) if call.pending or call.result == seen else ()
+        if call.name == "remove" and call.result in (True, False) and call.result != (count > 0):
+            return ()
+        after = count + 1 if call.name == "add" else max(0, count - 1)
+        return (frozenset({**counts, value: after}.items() if after else counts.items()),)
+
+    def partition(self, call: Call) -> Hashable:
+        return call.arguments[0]
+
+    def pure(self, call: Call) -> bool:
+        return call.name in ("contains", "count") or (
+            call.name == "remove" and call.result is False
+        )

@@ -14,6 +14,7 @@ from typing import Any
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.building.build import engine_identity
+from pulsar_ml.harness.functions.budget import with_budget
 from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
 from pulsar_ml.harness.pythreads.failures import stacks_text
@@ -51,11 +52,6 @@ def build_of(function: Test) -> str:
     return key.hexdigest()[:12]
 
 
-def program_of(subject: Subject) -> Program:
-    """Return the one program of a test: the engine's first thread calls the function."""
-    return Program.generate(subject, 0, threads=1, operations=1, noise=False)
-
-
 def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
     """Return the engine's options for Python: one order of accesses, no heap of native code."""
     if semantics not in SEMANTICS:
@@ -69,7 +65,11 @@ def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
                 f"a test in Python has no option {name!r}; leave it out, and choose with "
                 "semantics whether races are reported"
             )
-    return {"executions": EXECUTIONS, **options, **fixed}
+    if "threads" in options:
+        raise UsageError(
+            "a test in Python has no option 'threads': it starts its threads itself; leave it out"
+        )
+    return {**with_budget(options, EXECUTIONS), **fixed}
 
 
 def explore_python(
@@ -97,7 +97,7 @@ def explore_python(
     chosen = engine_options(semantics, options)
     packages = tuple(also)
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
-    program = program_of(subject)
+    program = Program.of_test(subject)
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
         with session(semantics=semantics, also=packages):

@@ -7,6 +7,7 @@ global variable, a variable of an enclosing function, or a container that native
 from __future__ import annotations
 
 import dis
+import functools
 import sys
 import sysconfig
 from collections.abc import Iterable
@@ -46,6 +47,7 @@ PACKAGE = str(Path(__file__).resolve().parents[2])
 Described = tuple[bytes, list[int], list[int], list[str | None]]
 
 
+@functools.cache
 def library_folders() -> tuple[str, ...]:
     """Return the folders of the standard library and of installed packages."""
     names = [sysconfig.get_paths()[name] for name in ("stdlib", "platstdlib", "purelib", "platlib")]

@@ -122,8 +122,7 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         return under_test.describe(each)
 
     collects = gc.isenabled()
-    gc.collect()
-    gc.freeze()
+    gc.freeze()  # the collections behind executions pass over what is older, garbage or not
     gc.disable()
     methods = _fibers.attach(
         describe_code=describe_code,

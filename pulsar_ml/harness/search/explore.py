@@ -5,6 +5,7 @@ the statements that the counts allow.
 from __future__ import annotations
 
 import inspect
+import math
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -27,6 +28,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
+FIRST_TIMED_BATCH = 16  # of an exploration that a time ends
 MANY_OF_ONE_CLASS = 1_000
 DISCARDED = "discarded"  # the end of an execution in which an assumption did not hold
 # Ends of an execution that say nothing about the code under test, with the error that each raises.
@@ -214,6 +216,7 @@ def explore(
     program: Program,
     *,
     executions: int,
+    seconds: float | None = None,
     seed: int = 0,
     mode: str = "c11",
     strategy: str = "portfolio",
@@ -230,7 +233,8 @@ def explore(
 ) -> Exploration:
     """Run ``executions`` executions of ``program`` under the engine, or fewer up to a failure.
 
-    The executions follow from ``seed`` and their numbers, which begin at ``first``. ``mode`` is the
+    ``seconds`` of wall time end the exploration, too, at the end of a batch. The executions follow
+    from ``seed`` and their numbers, which begin at ``first``. ``mode`` is the
     memory model: "c11", "tso" or "sc". ``strategy`` is one of :data:`STRATEGIES`; ``part`` is the
     part of a search to explore, by default the whole. ``judge`` is called once for each history and
     returns why its answers are wrong, or "". With ``answers_only`` such answers are the only
@@ -250,6 +254,8 @@ def explore(
     is.
     """
     check_options(explore, options)
+    if seconds is not None and not 0 < seconds < math.inf:
+        raise UsageError(f"seconds is {seconds}; it should be a number above 0")
     judge = judge or subject.judge
     whole = part or Part()
     engine_options: dict[str, Any] = {
@@ -268,6 +274,7 @@ def explore(
         return search(
             explorer,
             executions=executions,
+            seconds=seconds,
             first=first,
             judge=judge,
             answers_only=answers_only,
@@ -309,6 +316,7 @@ def search(
     explorer: Explorer,
     *,
     executions: int,
+    seconds: float | None,
     first: int,
     judge: Judge | None,
     answers_only: bool,
@@ -316,16 +324,18 @@ def search(
     options: Mapping[str, Any],
 ) -> Exploration:
     """Run :func:`explore` in this process; ``options`` are those of ``explorer``."""
-    done, rechecked, batch = 0, 0, FIRST_BATCH
-    seconds = 0.0
+    done, rechecked = 0, 0
+    batch = FIRST_BATCH if seconds is None else FIRST_TIMED_BATCH
+    deadline = math.inf if seconds is None else time.monotonic() + seconds
+    used = 0.0
     failure = None
     assumption = ""
-    while done < executions:
+    while done < executions and (done == 0 or time.monotonic() < deadline):
         started = time.thread_time()
         count, refused = run_judged(explorer, first + done, min(batch, executions - done), judge)
         spent = time.thread_time() - started
         done += count
-        seconds += spent
+        used += spent
         if count and explorer.end() == DISCARDED:
             assumption = describe_pc(cast("int", explorer.failure()["pc"]))
         if explorer.failed() and explorer.end() in NO_VERDICT:
@@ -365,7 +375,7 @@ def search(
         explorer.seed,
         explorer.bound,
         done,
-        seconds,
+        used,
         statistics,
         failure,
         exhausted,

@@ -22,6 +22,7 @@ from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of, stack_of
 from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import one_line
 from pulsar_ml.versioned_json import build, read_object
@@ -71,6 +72,8 @@ class Failure:
         lock_free: True when a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
         part: the part of a search that was explored; "" for the whole.
+        recipe: how the subject was built from a source file, as the JSON of :class:`Recipe`; "" for
+            one of a module.
     """
 
     subject: str
@@ -101,6 +104,7 @@ class Failure:
     leaks: bool = True
     turns: int = TURNS
     stores: int = STORES
+    recipe: str = ""
 
     @property
     def ended_process(self) -> bool:
@@ -197,11 +201,10 @@ class Failure:
         ``location`` is the name of the memory at which the execution ended, or "".
         """
         program = Program.from_json(self.program)
-        calls = sum(len(calls) for calls in program.threads)
+        size = size_text(program, replayed.trace if replayed else ())
         lines = [
             f"{self.kind}{' ' + self.rule if self.rule else ''}: {self.message}",
-            f"  {self.subject}, {counted(len(program.threads), 'thread')}, "
-            f"{counted(calls, 'operation')}, mode {self.mode}, {counted(len(self.decisions), 'decision')}",
+            f"  {self.subject}, {size}mode {self.mode}, {counted(len(self.decisions), 'decision')}",
         ]
         lines += [f"  location: {location}"] * bool(location)
         lines += self.race.lines() if self.race else [f"  at {place}" for place in self.where]
@@ -244,6 +247,22 @@ class Failure:
         location = names.known(again.trace[-1]) if self.kind in AT_LOCATIONS and again.exact else ""
         table = self.lane_table(again.trace, subject=subject, width=width, names=names)
         return "\n".join([self.summary(again, location), *(f"  {each}" for each in remarks), table])
+
+
+def size_text(program: Program, trace: Sequence[Mapping[str, Any]]) -> str:
+    """Return the numbers of threads and operations, each with a comma behind it.
+
+    A test function starts its threads itself: the trace says how many, and without one it is left
+    out.
+    """
+    begun = {int(event["value"]) for event in trace if event["op"] == "spawn"}
+    started = len(begun - set(range(len(program.threads))))
+    if program.is_test:
+        threads = len(program.threads) + started
+        return f"{counted(threads, 'thread')}, " if trace else ""
+    calls = sum(len(calls) for calls in program.threads)
+    more = f" and {started:,} that operations started" if started else ""
+    return f"{counted(len(program.threads), 'thread')}{more}, {counted(calls, 'operation')}, "
 
 
 def unpacked(packed: bytes) -> bytes:
@@ -338,6 +357,7 @@ def of_recorded(
         suppress=explorer.suppress,
         turns=explorer.turns,
         stores=explorer.stores,
+        recipe=recipe_of(explorer.subject),
     )
 
 

@@ -20,6 +20,7 @@ from pulsar_ml.harness.search.symbols import (
     source_line,
 )
 from pulsar_ml.harness.subjects.program import Program, call_text
+from pulsar_ml.harness.subjects.recipe import find_recipe
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.wording import counted
 
@@ -71,8 +72,8 @@ def lane_table(
 
 
 def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, Any]]) -> bool:
-    """Return True for plain accesses of one thread, for those of libraries' own code, and for
-    variables of interpreted code that one thread uses.
+    """Return True for plain accesses of one thread and to constants, for those of libraries' own
+    code, and for variables of interpreted code that one thread uses.
 
     The access in which the execution ended is shown in any case.
     """
@@ -84,7 +85,9 @@ def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, A
         return False
     if int(event["pc"]) >= FIRST_INTERPRETED:
         return True  # the load or store behind it is the same access
-    if event["op"] in ("read", "write") and (not names.shared(event) or names.hands_over(event)):
+    if event["op"] in ("read", "write") and (
+        not names.shared(event) or names.hands_over(event) or names.constant(event)
+    ):
         return True
     return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]
 
@@ -180,7 +183,7 @@ def what_it_did(
     if op == "call":
         return f"> {call_text(program, int(event['thread']), int(event['address']), subject)}"
     if op == "return":
-        return f"< status {signed(event['value'])}"
+        return f"< {returned(event, program, subject)}"
     if op == "choose":
         return f"chooses {event['value']} of 0 to {int(event['address']) - 1}"
     if op == "note":
@@ -208,6 +211,19 @@ def what_it_did(
         return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}"
     size = f" ({event['value']} bytes)" if op == "allocate" else ""
     return f"{op} {what}{size}"
+
+
+def returned(event: Mapping[str, Any], program: Program, subject: Subject | None) -> str:
+    """Describe the end of a call: its answer, if the subject is generated from signatures."""
+    status = signed(event["value"])
+    if program.is_test:
+        return f"{program.subject}() returns"
+    recipe = find_recipe(subject) if subject is not None else None
+    if recipe is None or recipe.call != "operations":
+        return f"status {status}"
+    from pulsar_ml.harness.signatures.answers import answer_text
+
+    return answer_text(status, signed(event["before"]))
 
 
 def signed(value: Any) -> int:

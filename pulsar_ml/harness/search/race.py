@@ -111,7 +111,8 @@ def stack_of(frames: Sequence[int]) -> tuple[str, ...]:
 def operation_of(event: Mapping[str, Any], explorer: Explorer) -> str:
     thread = event["thread"]
     if thread >= len(explorer.program.threads):
-        return "code that an operation started"
+        whom = "the test" if explorer.program.is_test else "an operation"
+        return f"code that {whom} started"
     return call_text(explorer.program, thread, event["call"], explorer.subject)
 
 

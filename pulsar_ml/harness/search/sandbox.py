@@ -30,6 +30,7 @@ from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
 
 T = TypeVar("T")
@@ -113,6 +114,7 @@ def lost_failure(
         suppress=tuple(options.get("suppress", ())),
         turns=int(options.get("turns", TURNS)),
         stores=int(options.get("stores", STORES)),
+        recipe=recipe_of(subject),
     )
 
 

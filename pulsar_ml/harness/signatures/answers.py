@@ -13,6 +13,7 @@ from pulsar_ml.harness.judges.judge import OUT_OF_MEMORY, ModelJudge
 from pulsar_ml.harness.linearize import ANSWERS, ILLEGAL, LEGAL, ModelChecker
 from pulsar_ml.harness.linearize.searches import PROGRAM_ORDER
 from pulsar_ml.harness.models.model import describe_call
+from pulsar_ml.harness.subjects.recipe import Recipe
 
 # The status of an answer says what its words are; from FIRST_TUPLE on, how many there are.
 NOTHING, WORD, FLAG, FIRST_TUPLE = range(4)
@@ -49,6 +50,13 @@ def value_of(answer: tuple[int, tuple[int, ...]], meanings: Mapping[Any, Any] | 
     if not written:
         return returned
     return written[0] if len(written) == 1 else tuple(written)
+
+
+def answer_text(status: int, word: int) -> str:
+    """Describe an answer by its status and its first word."""
+    if status < FIRST_TUPLE:
+        return str(value_of((status, (word,)), None))
+    return f"({word}, ...)"
 
 
 def name_in(model: Any, operation: str) -> str:
@@ -137,6 +145,7 @@ class AnswersJudge(ModelJudge):
         super().__init__(factory)
         self.meanings = meanings
         self.criterion = criterion
+        self.recipe: Recipe | None = None  # of the subject, with this judge's model
 
     def searched(self, checker: ModelChecker, records: NDArray[np.void], tried: bool) -> str:
         answer = super().searched(checker, records, tried)

@@ -36,6 +36,7 @@ static void pml_apply_all(void *instance, int32_t thread, const PmlCall *call, P
                           PmlViolation *violation)
 {{
     (void)thread;
+    pml_name_object(instance, sizeof(PmlObject), {name});
     pml_apply_one(pml_functions[call->code], instance, call->arguments, result, violation);
 }}
 
@@ -43,6 +44,7 @@ static void *pml_create_object(const int64_t *settings, int32_t threads)
 {{
     if (!pml_create(settings, threads))
         return 0;
+    pml_is_named = 0;
 {create}
 }}
 

@@ -11,6 +11,7 @@ from typing import Any
 
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.harness.functions import LANGUAGES
+from pulsar_ml.harness.functions.build_again import recipe_of_operations
 from pulsar_ml.harness.functions.check import BUILDS
 from pulsar_ml.harness.functions.library import library_subjects
 from pulsar_ml.harness.functions.source import TestFunction, TestSource
@@ -19,6 +20,7 @@ from pulsar_ml.harness.signatures.answers import CRITERIA, AnswersJudge, name_in
 from pulsar_ml.harness.signatures.c_glue import unit
 from pulsar_ml.harness.signatures.cython_glue import misspelt, module_part, shortened
 from pulsar_ml.harness.signatures.signature import Method, nearest_of, read_method
+from pulsar_ml.harness.subjects.recipe import keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject
 
 C_FILES = frozenset({".c", ".h"})
@@ -76,6 +78,11 @@ def operations(
     output.
     """
     path = Path(file).resolve()
+    given = {
+        "type": type, "model": model, "criterion": criterion, "create": create, "destroy": destroy,
+        "one_thread": one_thread, "name": name, "flags": flags, "into": into, "volatile": volatile,
+        "checked": checked, "signatures": signatures,
+    }  # fmt: skip
     if not path.is_file():
         raise UsageError(f"there is no file {file}; name the header or .pyx of the structure")
     methods, meanings = read_signatures(signatures)
@@ -101,6 +108,10 @@ def operations(
         source = replace(source, generated=text)
         subject = library_subjects(source, into=folder, flags=flags, volatile=volatile)[name]
     subject.judge = judge
+    recipe = recipe_of_operations(path, given)
+    keep_recipe(subject, recipe)
+    if judge is not None:
+        judge.recipe = recipe
     return subject
 
 

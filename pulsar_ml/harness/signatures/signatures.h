@@ -19,7 +19,25 @@ PML_UNSEEN __attribute__((visibility("hidden"))) void pml_no_failure(const char 
 {
     fprintf(stderr, "%s\n", message);
 }
+PML_UNSEEN static void pml_engine_name(const void *at, size_t bytes, const char *text)
+{
+    (void)at, (void)bytes, (void)text;
+}
+#elif defined(__cplusplus)
+extern "C" void pml_engine_name(const void *at, size_t bytes, const char *text);
+#else
+void pml_engine_name(const void *at, size_t bytes, const char *text);
 #endif
+
+static int pml_is_named; /* in this execution */
+
+/* Names the structure in traces. */
+PML_UNSEEN static void pml_name_object(const void *at, size_t bytes, const char *name)
+{
+    if (!pml_is_named)
+        pml_engine_name(at, bytes, name);
+    pml_is_named = 1;
+}
 
 /* The status of an answer; from PML_TUPLE on it counts the words. See answers.py. */
 enum { PML_NOTHING, PML_WORD, PML_FLAG, PML_TUPLE };

@@ -28,6 +28,7 @@ MAX_THREADS = 64
 MAX_ARGUMENTS = 3
 MAX_OPERATIONS = 10_000_000
 VERSION = 1
+TEST = ("test",)  # operations of a subject whose only one is a test function
 KIND = "pulsar_ml program"
 
 # The layout of PmlCall in subject.h.
@@ -116,6 +117,16 @@ class Program:
             ),
         )
 
+    @staticmethod
+    def of_test(subject: Subject, threads: int = 1) -> Program:
+        """Return the program of a test function: each of ``threads`` threads calls it once."""
+        return Program.generate(subject, 0, threads=threads, operations=1, noise=False)
+
+    @property
+    def is_test(self) -> bool:
+        """True for the program of a test function, which starts threads itself."""
+        return self.operations == TEST
+
     def digest(self) -> str:
         """Return sixteen hexadecimal digits that differ between programs."""
         digest = hashlib.sha256(
@@ -194,6 +205,8 @@ def call_text(program: Program, thread: int, number: int, subject: Subject | Non
     arguments = call["arguments"].tolist()
     if subject is not None:
         arguments = arguments[: len(subject.operations[int(call["code"])].arguments)]
+    if program.is_test:
+        return f"{program.subject}()"
     return f"{program.operations[int(call['code'])]}({', '.join(map(str, arguments))})"
 
 

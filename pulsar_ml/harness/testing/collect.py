@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pulsar_ml.harness.functions import LANGUAGES
-from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
+from pulsar_ml.harness.testing.properties import REPLAYED, command_options, finish
 
 if TYPE_CHECKING:
-    from pulsar_ml.harness.functions.check import Checked
     from pulsar_ml.harness.functions.source import TestFunction, TestSource
     from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.subjects.subject import Subject
@@ -113,22 +112,15 @@ class FunctionItem(pytest.Item):
         return self.parent.subject(self.name)
 
     def runtest(self) -> None:
+        from pulsar_ml.harness.functions.budget import replacing
         from pulsar_ml.harness.functions.check import check_function
-        from pulsar_ml.harness.search.interleave import InterleavingFailure
 
         subject = self.subject()
         if (recorded := self.config.stash[REPLAYED]) is not None:
             self.replay(recorded, subject)
-        options: dict[str, Any] = dict(self.test.options)
-        for name in ("seed", "executions"):
-            if (value := self.config.getoption(f"interleave_{name}")) is not None:
-                options[name] = value
+        options = replacing(self.test.options, command_options(self.config))
         result = check_function(self.path, self.test, subject, **options)
-        self.note(result)
-        if result.failure is not None:
-            raise InterleavingFailure(result.failure, f"{result.text}\n{result.describe()}")
-        if result.verdict != "clean":
-            pytest.fail(result.describe(), pytrace=False)
+        finish(self, result)
 
     def replay(self, failure: Failure, subject: Subject) -> NoReturn:
         from pulsar_ml.harness.functions.check import replayed_text
@@ -140,14 +132,6 @@ class FunctionItem(pytest.Item):
         if again:
             raise InterleavingFailure(failure, text)
         pytest.skip("the failure did not come again")
-
-    def note(self, result: Checked) -> None:
-        self.user_properties.append((EXPLORED, f"{self.name}: {result.describe()}"))
-        self.user_properties.append(("pulsar_ml.executions", result.exploration.executions))
-        if result.failure is not None:
-            record = keep_record(result.failure, self.config)
-            self.user_properties.append((FAILURE, result.failure.short()))
-            self.user_properties.append((RECORD, str(record)))
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         from pulsar_ml.errors import PulsarMlError

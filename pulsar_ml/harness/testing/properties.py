@@ -1,13 +1,14 @@
-"""Properties of a test in pytest's reports, and the files that hold its failures."""
+"""Properties of a test in pytest's reports, the files that hold its failures, and its end."""
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
 if TYPE_CHECKING:
+    from pulsar_ml.harness.functions.check import Checked
     from pulsar_ml.harness.search.failure import Failure
 
 FAILURE = "pulsar_ml.failure"  # a failure in its short form
@@ -23,3 +24,34 @@ def keep_record(failure: Failure, config: pytest.Config) -> Path:
 
     path = keep_failure(failure, config.rootpath)
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def command_options(config: pytest.Config) -> dict[str, Any]:
+    """Return the options of explorations that the command line of pytest has."""
+    options = {
+        name: config.getoption(f"interleave_{name}") for name in ("seed", "executions", "seconds")
+    }
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def finish(item: pytest.Item, result: Checked) -> None:
+    """End a test function with its result: the counts become properties, which JUnit XML shows.
+
+    Raises InterleavingFailure for a failure, KeyboardInterrupt when its shrinking was interrupted,
+    and fails a test in which no two threads met.
+    """
+    from pulsar_ml.harness.search.interleave import InterleavingFailure
+
+    __tracebackhide__ = True
+    item.user_properties.append((EXPLORED, f"{item.name}: {result.describe()}"))
+    item.user_properties.append(("pulsar_ml.executions", result.exploration.executions))
+    if (failure := result.failure) is not None:
+        record = keep_record(failure, item.config)
+        item.user_properties.append((FAILURE, failure.short()))
+        item.user_properties.append((RECORD, str(record)))
+        again = f"replay it: pytest --replay {record} {item.nodeid!r}"
+        if result.interrupted:  # pytest prints the sentence where it says that it was interrupted
+            raise KeyboardInterrupt(f"{item.nodeid}: {failure.kind}: {failure.message}; {again}")
+        raise InterleavingFailure(failure, f"{result.text}\n{result.describe()}\n{again}")
+    if result.verdict != "clean":
+        pytest.fail(result.describe(), pytrace=False)

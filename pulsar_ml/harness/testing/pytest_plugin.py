@@ -91,7 +91,8 @@ def pytest_configure(config: pytest.Config) -> None:
         "strategy='portfolio', seed=0, split=True, ...): defaults of the fixture of that name; see "
         "pulsar_ml.harness.interleave. split=False: not one test for each worker of pytest-xdist. "
         "On a test without the fixture: every schedule of its Python threads is an execution "
-        "(executions=20000, semantics='gil', also=(), ...); see pulsar_ml.harness.check",
+        "(executions=20000, seconds=None, semantics='gil', also=(), ...); see "
+        "pulsar_ml.harness.check",
     )
     replayed = None
     if (record := config.getoption("interleave_replay")) is not None:

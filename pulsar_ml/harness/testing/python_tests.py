@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
+from pulsar_ml.harness.testing.properties import REPLAYED, command_options, finish
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from pulsar_ml.harness.functions.check import Checked
     from pulsar_ml.harness.search.failure import Failure
 
 MARKER = "interleave"
@@ -28,6 +27,8 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
     marker = pyfuncitem.get_closest_marker(MARKER)
     if marker is None or MARKER in pyfuncitem.fixturenames:
         return None
+    from pulsar_ml.harness.functions.budget import replacing
+
     # The frames of pytest and of the engine are of no use to the reader.
     __tracebackhide__ = True
     arguments = {name: pyfuncitem.funcargs[name] for name in pyfuncitem._fixtureinfo.argnames}
@@ -38,10 +39,7 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> object | None:
 
     function.__wrapped__ = test  # type: ignore[attr-defined]
     options = {name: value for name, value in marker.kwargs.items() if name != "split"}
-    for name in ("seed", "executions"):
-        if (value := pyfuncitem.config.getoption(f"interleave_{name}")) is not None:
-            options[name] = value
-    run_marked(pyfuncitem, function, options)
+    run_marked(pyfuncitem, function, replacing(options, command_options(pyfuncitem.config)))
     return True
 
 
@@ -53,7 +51,6 @@ def subject_name(item: pytest.Item) -> str:
 def run_marked(item: pytest.Item, function: Callable[[], object], options: dict[str, Any]) -> None:
     from pulsar_ml.errors import PulsarMlError
     from pulsar_ml.harness.functions.check import check_python
-    from pulsar_ml.harness.search.interleave import InterleavingFailure
 
     __tracebackhide__ = True
     name = subject_name(item)
@@ -63,13 +60,7 @@ def run_marked(item: pytest.Item, function: Callable[[], object], options: dict[
         result = check_python(function, name=name, **options)
     except PulsarMlError as error:
         pytest.fail(str(error), pytrace=False)
-    if result.interrupted:
-        raise KeyboardInterrupt
-    note(item, result)
-    if result.failure is not None:
-        raise InterleavingFailure(result.failure, f"{result.text}\n{result.describe()}")
-    if result.verdict != "clean":
-        pytest.fail(result.describe(), pytrace=False)
+    finish(item, result)
 
 
 def replay(
@@ -85,13 +76,3 @@ def replay(
     if again:
         raise InterleavingFailure(failure, text)
     pytest.skip("the failure did not come again")
-
-
-def note(item: pytest.Item, result: Checked) -> None:
-    """Add the counts to the properties of the test, which JUnit XML shows."""
-    item.user_properties.append((EXPLORED, f"{item.name}: {result.describe()}"))
-    item.user_properties.append(("pulsar_ml.executions", result.exploration.executions))
-    if result.failure is not None:
-        record = keep_record(result.failure, item.config)
-        item.user_properties.append((FAILURE, result.failure.short()))
-        item.user_properties.append((RECORD, str(record)))

@@ -44,9 +44,20 @@ def changes(mutant: Mutant) -> tuple[str, ...]:
         return ()
     path = ROOT / "pulsar_ml" / mutant.file
     source = path.read_text()
-    before = Counter(cython_declarations(source))
-    after = Counter(cython_declarations(mutant.cimports + "\n" + replaced(source, mutant)))
+    return differences(source, mutant.cimports + "\n" + replaced(source, mutant))
+
+
+@cache
+def differences(source: str, changed: str) -> tuple[str, ...]:
+    """The declarations that a changed source has more, and those that it has less."""
+    before, after = counted(source), Counter(cython_declarations(changed))
     return (*sorted((after - before).elements()), "", *sorted((before - after).elements()))
+
+
+@cache
+def counted(source: str) -> Counter[str]:
+    """The declarations of a source without a mutant, which many mutants change."""
+    return Counter(cython_declarations(source))
 
 
 # Programs -----------------------------------------------------------------------------

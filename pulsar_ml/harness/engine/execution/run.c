@@ -30,8 +30,11 @@ static void run_calls(Thread *t)
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
         c->subject->apply(E.main.value, t->number, &call, &done->result, &violation);
         settle(t);
-        if (unlikely(E.recording))
-            trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
+        if (unlikely(E.recording)) {
+            int32_t at = trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
+            if (at >= 0)
+                events[at].before = (uint64_t)done->result.words[0];
+        }
         if (t->fresh)
             done->invoked = E.step;
         done->returned = E.step;
@@ -61,7 +64,7 @@ static void thread_end(Thread *t)
             drain(&E.threads[__builtin_ctzll(E.buffered)]);
         switch_to(t, &E.main);
     } else {
-        t->points++;
+        t->step++;
         switch_to(t, likely(E.walks && E.ready && !E.yielded) ? walk_to(E.ready) : pick(t));
     }
 }
@@ -101,7 +104,8 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
     start_owned(t);
     t->done = 0;
     t->joined = 0;
-    t->points = t->idle_points = 0;
+    t->step = t->id;
+    t->idle_points = 0;
     t->values = 0;
     t->call = 0;
     t->op_address = 0;
@@ -128,7 +132,8 @@ static void run_threads(void)
     E.starting = 1;
     begin_walk();
     E.at_start = 1;
-    E.main.points = E.main.idle_points = 0;
+    E.main.step = E.main.id;
+    E.main.idle_points = 0;
     switch_to(&E.main, &E.threads[0]);
     E.running = 0;
 }

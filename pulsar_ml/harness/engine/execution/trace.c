@@ -91,7 +91,7 @@ static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uin
     event->thread = (int16_t)t->number;
     event->op = (uint8_t)op;
     event->width = (uint8_t)width;
-    event->points = t->points;
+    event->points = points_of(t);
     event->call = t->number < 0 ? -1 : (int32_t)t->call;
     clock_copy(event->clock, t->clock);
     find_frame(event);
@@ -140,7 +140,7 @@ static void add_decision(EngineDecision decision)
 
 static void decision_made(const Thread *t, EngineChoice kind, uint32_t value)
 {
-    add_decision((EngineDecision){t->points, (uint8_t)t->number, (uint8_t)kind, (uint16_t)value});
+    add_decision((EngineDecision){points_of(t), (uint8_t)t->number, (uint8_t)kind, (uint16_t)value});
 }
 
 /* The first failure of an execution stays. */

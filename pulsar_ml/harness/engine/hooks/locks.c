@@ -161,7 +161,7 @@ static void acquire_readers(Thread *t, const Object *o)
 
 static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 {
-    uint32_t id = step_id(t);
+    uint32_t id = t->step;
     drain(t);  /* taken by an atomic exchange, which under TSO empties the buffer */
     acquire_object(t, o);
     E.hooks++;

@@ -24,15 +24,15 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
 INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
 {
     uint32_t now = t->clock[t->number];
-    observe(common, t, h, h.n - 1 - stale, m, is_sc(order), now);
+    observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
     acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
     ((uint32_t *)h.block)[t->number] = now;
-    E.class_hash += mix64((uint64_t)step_id(t) << 32 | m->id);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ m->id);
+    E.class_hash += mix64((uint64_t)t->step << 32 | m->id);
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ m->id);
     E.stale += stale;
-    watch_read(t, index_of(v), v->version - stale);
+    watch_read(t, v->index, v->version - stale);
 }
 
 static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, const Variable *v, uint64_t value,
@@ -61,8 +61,8 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
     Message *m;
     if (!only_newest(v, is_sc(order))) {
         uint64_t several;
-        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        stale = choose_freely(common, t, CHOOSE_READ, several, (uint32_t)h.n - oldest);
+        uint32_t older = older_for(common, t, v, h, is_sc(order), &several);
+        stale = choose_freely(common, t, CHOOSE_READ, several, older + 1);
     }
     m = message_in(common, h, h.n - 1 - stale);
     *low = m->low;
@@ -96,27 +96,30 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
         uint64_t several;
-        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        back = choose_freely(common, t, CHOOSE_INSERT, several, (uint32_t)h.n - oldest);
+        uint32_t older = older_for(common, t, v, h, is_sc(order), &several);
+        back = choose_freely(common, t, CHOOSE_INSERT, several, older + 1);
         place -= back;
     } else {
         uint64_t several, between;
-        uint32_t oldest = oldest_for(common, t, v, h, is_sc(order), &several), open;
-        between = (UINT64_C(1) << (h.n - 1u - oldest)) - 1;
+        uint32_t older = older_for(common, t, v, h, is_sc(order), &several), open;
+        uint32_t oldest = (uint32_t)h.n - 1 - older;
+        between = (UINT64_C(1) << older) - 1;
         open = (uint32_t)__builtin_popcountll(~(v->chained >> 1 >> oldest) & between);
         back = choose_freely(common, t, CHOOSE_INSERT, -(uint64_t)(open > 0), 1 + open);
         for (uint32_t left = back; left; place--)
             left -= !is_chained(v, place - 1);
     }
-    m = common && likely(back == 0) ? append_store(t, v, h, order, NULL) : place_store(t, v, place, order, NULL);
+    m = common && likely(back == 0) ? append_store(t, v, h, order, NULL)
+        : common                    ? insert_store(t, v, place, order, NULL)
+                                    : place_store(t, v, place, order, NULL);
     m->low = low;
     m->high = high;
     if (back == 0)
         raw_write(address, width, low, high);
     if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, OP_STORE, v, low, 0, order, -1, back, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ back ^ 0x5000);
-    watch_write(t, index_of(v));
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ back ^ 0x5000);
+    watch_write(t, v->index);
 }
 
 /* TSO: the oldest store of t's buffer reaches memory, with what t had done when it was issued. */
@@ -145,10 +148,10 @@ static void flush_oldest(Thread *t)
     raw_write(b->address, b->width, b->low, b->high);
     if (unlikely(E.recording))
         m->event = trace_flush(t);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ 0x6000);
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ 0x6000);
     E.changes++;
     if (E.waiting)
-        wake_watchers(index_of(v));
+        wake_watchers(v->index);
 }
 
 static void drain(Thread *t)
@@ -167,7 +170,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     }
     b = &t->buffer[(t->buffer_head + t->buffer_count++) % ENGINE_BUFFER];
     *b = (Buffered){.address = address, .low = low, .high = high, .pc = pc, .width = (uint8_t)width,
-                    .order = (uint8_t)order, .store = step_id(t)};
+                    .order = (uint8_t)order, .store = t->step};
     b->now = t->clock[t->number];
     b->released = is_release(order) || t->any_fenced;
     if (b->released)
@@ -214,7 +217,7 @@ static inline uint32_t rmw_place(int common, Thread *t, const Variable *v, int s
     uint64_t several;
     if (only_newest(v, sc))
         return v->n - 1u;
-    oldest = oldest_for(common, t, v, history_of(v), sc, &several);
+    oldest = v->n - 1u - older_for(common, t, v, history_of(v), sc, &several);
     for (uint32_t p = v->n; p-- > oldest;)
         if (p + 1 == v->n || !is_chained(v, p + 1))
             places[n++] = p;
@@ -244,18 +247,19 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     int32_t from = read->event;
     uint32_t stale = v->n - 1u - place;
     Message *m;
-    observe(common, t, history_of(v), place, read, is_sc(order), t->clock[t->number]);
+    observe(common, t, history_of(v), place, read, is_sc(order));
     acquire_from(common, t, read, order);
-    E.class_hash += mix64((uint64_t)step_id(t) << 32 | read->id);
+    E.class_hash += mix64((uint64_t)t->step << 32 | read->id);
     m = common && likely(stale == 0) ? append_store(t, v, history_of(v), order, read)
-                                     : place_store(t, v, place + 1, order, read);
+        : common                         ? insert_store(t, v, place + 1, order, read)
+                                         : place_store(t, v, place + 1, order, read);
     m->low = low;
     m->high = high;
     if (stale == 0)
         raw_write(v->address, v->width, low, high);
     if (!common && unlikely(E.recording))
         m->event = trace_atomic(t, op, v, low, before, order, from, stale, 0, pc);
-    hash_step((uint64_t)index_of(v) << 40 ^ t->salt ^ stale ^ 0x7000);
+    hash_step((uint64_t)v->index << 40 ^ t->salt ^ stale ^ 0x7000);
     E.stale += stale;
     watch_rmw(t, v, stale, changes);
     if (t->number >= 0) {
@@ -305,8 +309,9 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
          * exchange. */
         History h = history_of(v);
         uint64_t several;
-        uint32_t places[ENGINE_MOST_STORES], n = 0, oldest = oldest_for(common, t, v, h, is_sc(order), &several);
-        uint32_t oldest_failed = is_sc(fail_order) ? oldest : oldest_for(common, t, v, h, 0, &several);
+        uint32_t places[ENGINE_MOST_STORES], n = 0, newest = v->n - 1u;
+        uint32_t oldest = newest - older_for(common, t, v, h, is_sc(order), &several);
+        uint32_t oldest_failed = is_sc(fail_order) ? oldest : newest - older_for(common, t, v, h, 0, &several);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_in(common, history_of(v), p);
             if (m->low != *low || m->high != *high ||
@@ -324,7 +329,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         write_rmw(common, t, v, place, m, order, OP_CAS, pc, desired, desired_high);
         return 1;
     }
-    t->operands = mix64(t->operands ^ *low ^ (uint64_t)index_of(v) << 40 ^ v->version) | 1;
+    t->operands = mix64(t->operands ^ *low ^ (uint64_t)v->index << 40 ^ v->version) | 1;
     *low = m->low;
     *high = m->high;
     if (!common && unlikely(E.recording))

@@ -22,6 +22,9 @@ static inline void clock_copy(uint32_t *into, const uint32_t *from)
     entries_copy(E.width, into, from);
 }
 
+/* What four_reach() finds at least when some entry of the last of the four clocks is small enough. */
+enum { NEWEST_REACHED = 1 << 12 };
+
 #if defined(__SSE4_1__)
 #include <smmintrin.h>
 
@@ -104,6 +107,7 @@ static void own_entry(Thread *t)
     t->id = (uint32_t)t->number << 26;
     t->salt = (uint64_t)(t->number + 1) << 32;
     FOUR(t->own, 0) = entry_mask(t->number, 0);
+    FOUR(t->others, 0) = ~FOUR(t->own, 0);
 }
 
 /* The same in clocks of so many entries. */
@@ -112,18 +116,23 @@ static inline Four mask_of(int entries, const Thread *t, int i)
     return entries == 4 ? FOUR(t->own, 0) : entry_mask(t->number, i);
 }
 
+/* Four entries of a clock that says: the thread knows since now, the others never. */
+static inline Four known_since_now(int entries, const Thread *t, int i)
+{
+    return FOUR(t->clock, i) | (entries == 4 ? FOUR(t->others, 0) : ~entry_mask(t->number, i));
+}
+
 /* Entries are written four at a time also where one of them changes: a load of four that follows
  * soon would have to wait for a shorter store. */
-static inline void first_known(int entries, uint32_t *clock, const Thread *t, uint32_t now)
+static inline void first_known(int entries, uint32_t *clock, const Thread *t)
 {
-    EACH_FOUR_OF(entries, i) FOUR(clock, i) = (Four){now, now, now, now} | ~mask_of(entries, t, i);
+    EACH_FOUR_OF(entries, i) FOUR(clock, i) = known_since_now(entries, t, i);
 }
 
 /* The thread knows since now, unless it knew before. */
-static inline void known(int entries, uint32_t *clock, const Thread *t, uint32_t now)
+static inline void known(int entries, uint32_t *clock, const Thread *t)
 {
-    EACH_FOUR_OF(entries, i)
-        FOUR(clock, i) = less_of(FOUR(clock, i), (Four){now, now, now, now} | ~mask_of(entries, t, i));
+    EACH_FOUR_OF(entries, i) FOUR(clock, i) = less_of(FOUR(clock, i), known_since_now(entries, t, i));
 }
 
 static inline void tick(int entries, Thread *t)
@@ -162,11 +171,10 @@ static inline int clock_within(const uint32_t *a, const uint32_t *b)
     return (any[0] | any[1]) == 0;
 }
 
-/* Names a step of a thread in classes and in the ids of stores. Waiting before the step changes
- * nothing. */
-static inline uint32_t step_id(const Thread *t)
+/* Scheduling points of the thread so far. */
+static inline uint32_t points_of(const Thread *t)
 {
-    return t->id | (t->points - t->idle_points);
+    return t->step - t->id + t->idle_points;
 }
 
 /* What another thread knew by seq_cst fences is known to this one behind an acquisition. */

@@ -11,15 +11,13 @@
  * Functions with a parameter `common` are inlined twice: with 1 where E.common says that the case
  * is the common one, and with 0 for every case. */
 
-static inline uint32_t index_of(const Variable *v)
-{
-    return (uint32_t)(v - E.variables);
-}
-
 /* The block of a variable: clocks of the last accesses and of the last stores, two lists in
  * modification order, and the messages. The lists say where each message stands in the block, and
  * since when each thread knows of it (0 for what was there from the start). They have room for
- * twice the history and slide through it, so that forgetting the oldest message moves nothing. */
+ * HISTORIES times the history and slide through it, so that forgetting the oldest message moves
+ * nothing, and moving them back is rare. */
+enum { HISTORIES = 4 };
+
 static inline uint32_t *last_access(const Variable *v)
 {
     return (uint32_t *)v->block;
@@ -33,9 +31,10 @@ static inline uint32_t *last_store(const Variable *v)
 INLINED Layout layout_for(size_t width, size_t stores)
 {
     size_t clock = width * sizeof(uint32_t), message = offsetof(Message, words) + 2 * clock;
-    size_t order_at = 2 * clock, messages_at = (order_at + 2 * stores * sizeof(uint16_t) + 15) / 16 * 16;
+    size_t order_at = 2 * clock;
+    size_t messages_at = (order_at + HISTORIES * stores * sizeof(uint16_t) + 15) / 16 * 16;
     size_t seen_at = messages_at + stores * message;
-    return (Layout){order_at, messages_at, message, seen_at, (seen_at + 2 * stores * clock + 63) / 64 * 64};
+    return (Layout){order_at, messages_at, message, seen_at, (seen_at + HISTORIES * stores * clock + 63) / 64 * 64};
 }
 
 /* Constants in the common case. */
@@ -62,7 +61,7 @@ INLINED Message *message_in(int common, History h, int64_t place)
     return (Message *)(h.block + order_in(common, h)[place]);
 }
 
-/* The place may be before the first one: see oldest_for(). */
+/* The place may be before the first one: see older_for(). */
 INLINED uint32_t *seen_in(int common, History h, int64_t place)
 {
     return (uint32_t *)(h.block + layout_of(common).seen_at) + (h.base + place) * ENTRIES(common);
@@ -212,48 +211,48 @@ INLINED int all_know(Four seen)
     return all;
 }
 
-/* The oldest place that t may read. `several`: all ones if that is not the newest one, which is
- * known first: the thread of the next step depends on how many random numbers this step takes. */
-INLINED uint32_t oldest_for(int common, const Thread *t, const Variable *v, History h, int sc, uint64_t *several)
+/* How many messages before the newest one t may read. `several`: all ones if there are any. */
+INLINED uint32_t older_for(int common, const Thread *t, const Variable *v, History h, int sc, uint64_t *several)
 {
-    int64_t oldest = 0, first = h.n - 4;
-    uint32_t reached;
+    int64_t most = h.n - 1;
+    uint32_t older = 3, reached;
     if (!common && unlikely(E.x_used | (E.width != 4))) {
         uint32_t place = (uint32_t)h.n - 1;
         while (place > 0 && !knows(t, v, place, sc))
             place--;
         *several = -(uint64_t)(place + 1 < (uint32_t)h.n);
-        return place;
+        return (uint32_t)h.n - 1 - place;
     }
     /* The same in the common case: the newest four at once, then those before them. What stands
-     * before the first place does not matter, because the result is no place before it. */
+     * before the first place does not matter, because no more than `most` are older. */
     if (sc) {
-        oldest = h.n - 1;
+        int64_t oldest = h.n - 1;
         while (oldest > 0 && message_in(common, h, oldest)->sc_at == NEVER)
             oldest--;
+        most -= oldest;
     }
-    *several = -(uint64_t)!four_reaches(FOUR(seen_in(common, h, h.n - 1), 0), FOUR(t->clock, 0));
+    reached = four_reach(seen_in(common, h, h.n - 4), FOUR(t->clock, 0));
+    *several = -(uint64_t)(reached < NEWEST_REACHED);
     if (sc)
-        *several &= -(uint64_t)(oldest + 1 < h.n);
-    reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
-    while (unlikely(reached == 0) && first > oldest) {
-        first -= 4;
-        reached = four_reach(seen_in(common, h, first), FOUR(t->clock, 0));
+        *several &= -(uint64_t)(most > 0);
+    while (unlikely(reached == 0) && older < most) {
+        older += 4;
+        reached = four_reach(seen_in(common, h, h.n - 1 - older), FOUR(t->clock, 0));
     }
-    first += (reached ? (31 - __builtin_clz(reached)) / 4 : 0) - oldest;
-    return (uint32_t)(oldest + (first & ~(first >> 63)));   /* no branch on the greater one */
+    older -= (uint32_t)(31 - __builtin_clz(reached | 1)) / 4;
+    return older < most ? older : (uint32_t)most;
 }
 
 static uint32_t oldest_place(const Thread *t, const Variable *v, int sc)
 {
     uint64_t several;
-    return oldest_for(0, t, v, history_of(v), sc, &several);
+    return v->n - 1u - older_for(0, t, v, history_of(v), sc, &several);
 }
 
 /* t has seen the message at this place. */
-INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc, uint32_t now)
+INLINED void observe(int common, const Thread *t, History h, int64_t place, Message *m, int sc)
 {
-    known(ENTRIES(common), seen_in(common, h, place), t, now);
+    known(ENTRIES(common), seen_in(common, h, place), t);
     if (sc && m->sc_at == NEVER)
         m->sc_at = E.sc_time;
 }
@@ -261,7 +260,7 @@ INLINED void observe(int common, const Thread *t, History h, int64_t place, Mess
 static void observe_newest(Thread *t, Variable *v)
 {
     if (v->n > 1)
-        observe(0, t, history_of(v), v->n - 1u, message_at(v, v->n - 1u), 0, t->clock[t->number]);
+        observe(0, t, history_of(v), v->n - 1u, message_at(v, v->n - 1u), 0);
 }
 
 static int may_read_older(const Thread *t, const Variable *v)
@@ -307,19 +306,19 @@ static __attribute__((noinline)) void slide_back(Variable *v)
 
 /* Some stale reads are lost, nothing becomes possible. `before`: the next message enters behind
  * this place, whose message stays. Returns where the forgotten one stood in the block. */
-static uint16_t forget_oldest(Variable *v, uint32_t before)
+INLINED uint16_t forget_oldest(int common, Variable *v, uint32_t before)
 {
     uint16_t *order, slot;
-    if (unlikely(v->base == (uint32_t)E.config.stores))
+    if (unlikely(v->base == (HISTORIES - 1) * (uint32_t)E.config.stores))
         slide_back(v);
     if (unlikely(!E.forgot))
         E.forgot = (uint8_t)readable_before(v, before == 0 ? 2 : 1);
-    order = order_of(v);
+    order = order_in(common, history_of(v));
     slot = order[0];
     if (unlikely(before == 0)) {
         slot = order[1];
         order[1] = order[0];
-        clock_copy(seen_of(v, 1), seen_of(v, 0));
+        entries_copy(ENTRIES(common), seen_in(common, history_of(v), 1), seen_in(common, history_of(v), 0));
     }
     v->base++;
     v->n--;
@@ -328,13 +327,14 @@ static uint16_t forget_oldest(Variable *v, uint32_t before)
 }
 
 /* Messages from this place on move one place back, so that another one can enter. */
-static __attribute__((noinline)) void make_place(Variable *v, uint32_t place)
+INLINED void make_place(int common, Variable *v, uint32_t place)
 {
-    uint16_t *order = order_of(v);
+    History h = history_of(v);
+    uint16_t *order = order_in(common, h);
     uint64_t behind = ~UINT64_C(0) << place;
-    for (uint32_t i = v->n; i > place; i--) {
+    for (int64_t i = h.n; i > place; i--) {
         order[i] = order[i - 1];
-        clock_copy(seen_of(v, i), seen_of(v, i - 1));
+        entries_copy(ENTRIES(common), seen_in(common, h, i), seen_in(common, h, i - 1));
     }
     v->chained = (v->chained & ~behind) | (v->chained & behind) << 1;
 }
@@ -345,11 +345,11 @@ INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_
                           int order, const Message *read)
 {
     int32_t me = t->number;
-    uint32_t now = t->clock[me], id = step_id(t);
+    uint32_t now = t->clock[me], id = t->step;
     uint32_t *released = m->words;
     uint8_t has_released = 1, has_x = 0;
     E.class_hash += mix64((uint64_t)behind << 32 | id);
-    first_known(ENTRIES(common), seen_in(common, h, place), t, now);
+    first_known(ENTRIES(common), seen_in(common, h, place), t);
     m->id = id;
     m->sc_at = is_sc(order) ? E.sc_time : NEVER;
     m->fence_at = 0;
@@ -394,13 +394,12 @@ INLINED void fill_message(int common, Thread *t, Variable *v, History h, uint32_
 }
 
 /* A new message at `place`. */
-static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, uint32_t place, int order,
-                                                      const Message *read)
+INLINED Message *place_anywhere(int common, Thread *t, Variable *v, uint32_t place, int order, const Message *read)
 {
-    uint32_t behind, id = step_id(t);
+    uint32_t behind, id = t->step;
     uint16_t slot;
     Message *m;
-    if (E.config.mode != MODE_C11) {
+    if (!common && E.config.mode != MODE_C11) {
         uint16_t *only = order_of(v);
         behind = message_at(v, 0)->id;
         *only = (uint16_t)(2 * E.layout.messages_at + E.layout.message_bytes - *only);
@@ -408,37 +407,50 @@ static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, ui
         m = message_at(v, 0);
         place = 0;
     } else {
-        if (v->n == (uint32_t)E.config.stores) {
-            slot = forget_oldest(v, place - 1);
+        if (v->n == (common ? ENGINE_STORES : (uint32_t)E.config.stores)) {
+            slot = forget_oldest(common, v, place - 1);
             place -= place > 1;
         } else {
-            slot = (uint16_t)(E.layout.messages_at + v->n * E.layout.message_bytes);
+            slot = (uint16_t)(layout_of(common).messages_at + v->n * layout_of(common).message_bytes);
         }
-        behind = message_at(v, place - 1)->id;
+        behind = message_in(common, history_of(v), place - 1)->id;
         if (place < v->n) {
-            uint32_t after = message_at(v, place)->id;
+            uint32_t after = message_in(common, history_of(v), place)->id;
             E.class_hash += mix64((uint64_t)id << 32 | after) - mix64((uint64_t)behind << 32 | after);
-            make_place(v, place);
+            make_place(common, v, place);
         } else {
             v->newest = slot;
         }
-        order_of(v)[place] = slot;
+        order_in(common, history_of(v))[place] = slot;
         v->n++;
         v->chained |= (uint64_t)(read != NULL) << place;
-        m = message_at(v, place);
+        m = (Message *)(v->block + slot);
     }
-    fill_message(0, t, v, history_of(v), place, m, behind, order, read);
+    fill_message(common, t, v, history_of(v), place, m, behind, order, read);
     return m;
 }
 
-/* The same in the common case, behind all other messages. */
+static __attribute__((noinline)) Message *place_store(Thread *t, Variable *v, uint32_t place, int order,
+                                                      const Message *read)
+{
+    return place_anywhere(0, t, v, place, order, read);
+}
+
+/* The same in the common case. */
+static __attribute__((noinline)) Message *insert_store(Thread *t, Variable *v, uint32_t place, int order,
+                                                       const Message *read)
+{
+    return place_anywhere(1, t, v, place, order, read);
+}
+
+/* And behind all other messages. */
 INLINED Message *append_store(Thread *t, Variable *v, History h, int order, const Message *read)
 {
     uint32_t behind = newest_of(v)->id;
     uint16_t slot;
     Message *m;
     if (h.n == ENGINE_STORES) {
-        if (unlikely(h.base == ENGINE_STORES)) {
+        if (unlikely(h.base == (HISTORIES - 1) * ENGINE_STORES)) {
             slide_back(v);
             h.base = 0;
         }

@@ -43,6 +43,7 @@ static __attribute__((noinline)) Variable *new_variable(Thread *t, Slot *slot, u
     }
     Variable *v = &E.variables[E.n_variables];
     v->address = address;
+    v->index = (uint16_t)E.n_variables;
     v->block = E.blocks + (size_t)E.n_variables * E.layout.block_bytes;
     v->mask = byte_mask(address, width);
     v->width = (uint8_t)width;

@@ -162,7 +162,7 @@ static uint32_t replay_value(int32_t thread, uint32_t at, EngineChoice kind, uin
 
 static inline uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
 {
-    return replay_value(t->number, t->points, kind, options);
+    return replay_value(t->number, points_of(t), kind, options);
 }
 
 /* Out of 256: how often a random strategy departs from the default. A stale store is read half of

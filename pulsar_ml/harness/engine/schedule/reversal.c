@@ -85,7 +85,7 @@ static __attribute__((noinline)) int hold_plain(Thread *t)
 /* The same of one that is about to make an atomic access. */
 static __attribute__((noinline)) int hold_atomic(Thread *t)
 {
-    if (reversal.held || reversal.at >= 0 || t->number != reversal.first || t->points != reversal.points)
+    if (reversal.held || reversal.at >= 0 || t->number != reversal.first || points_of(t) != reversal.points)
         return 0;
     hold(t);
     return 1;

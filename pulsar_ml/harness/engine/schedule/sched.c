@@ -39,7 +39,6 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
             if (flushed == 0)
                 break;
             flush_oldest(nth_thread(E.buffered, flushed - 1));
-            t->points++;
             t->idle_points++;
             continue;
         }
@@ -137,7 +136,7 @@ static inline void begin_call(Thread *t)
 /* The thread's next step is at `address`; returns the thread when it may be taken. */
 INLINED Thread *announce_quickly(Thread *t, uintptr_t address, int writes)
 {
-    t->points++;
+    t->step++;
     if (unlikely(!E.walks))
         go_in_turn(t, address, writes);
     else if (E.ready != t->bit)
@@ -160,7 +159,6 @@ static void block(Thread *t)
 {
     Thread *next;
     E.ready &= ~t->bit;
-    t->points++;
     t->idle_points++;
     next = E.starting < E.n ? start_next() : pick(t);
     if (next != t)

@@ -63,7 +63,7 @@ static void leave(Thread *t)
     E.ready |= t->bit;
     if (E.recording) {
         const EngineDecision *last = n_decisions ? &decisions_made[n_decisions - 1] : NULL;
-        if (!last || last->kind != CHOOSE_THREAD || last->thread != t->number || last->at != t->points)
+        if (!last || last->kind != CHOOSE_THREAD || last->thread != t->number || last->at != points_of(t))
             decision_made(t, CHOOSE_THREAD, (uint32_t)next->number + 1);
         n_preemptions++;
     }
@@ -77,7 +77,7 @@ static void announce_unlock(Thread *t, uint32_t object, uintptr_t address)
         announce(t, address, 1);
         return;
     }
-    t->points++;
+    t->step++;
     t->op_address = address;
     t->op_writes = 1;
     if (E.ready != t->bit && !past_turns(t) && comes_late(t, object))

@@ -242,7 +242,6 @@ static void give_way(Thread *t, int64_t until, int parks)
 static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
 {
     uint32_t pause = PAUSE_NONE;
-    t->points++;
     t->idle_points++;
     t->turns++;
     t->op_address = 0;
@@ -341,7 +340,7 @@ static inline void watch_read(Thread *t, uint32_t variable, uint32_t version)
  * few of them in a row are a turn. */
 static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t stale)
 {
-    uint32_t variable = (uint32_t)(v - E.variables);
+    uint32_t variable = v->index;
     v->version--;
     for (int i = 0; i < IN_VAIN / TRIES; i++) {
         watch_read(t, variable, v->version - stale);
@@ -353,7 +352,7 @@ static __attribute__((noinline)) void watch_try(Thread *t, Variable *v, uint32_t
 static inline void watch_rmw(Thread *t, Variable *v, uint32_t stale, int changes)
 {
     if (changes)
-        watch_write(t, (uint32_t)(v - E.variables));
+        watch_write(t, v->index);
     else
         watch_try(t, v, stale);
 }

@@ -35,6 +35,11 @@ cdef enum Answer:
     MISSING_ANSWER = 5    # the table lacks the transition of (missing_state, missing_symbol)
 
 
+# Tells whether the missing calls can still get their answers after the last step, which led to
+# ``state``; see takes.pxd.
+ctypedef bint (*Hopeful)(void* context, int32_t state) noexcept nogil
+
+
 cdef struct Step:
     int32_t lane
     int32_t before        # the state before the step
@@ -77,6 +82,8 @@ cdef struct Depth:
     int32_t missing_state
     int32_t missing_symbol
     int64_t ask_from      # before so many steps, unknown transitions are not tried
+    Hopeful hopeful       # NULL: every state is tried
+    void* context         # its first argument
     int64_t unknown_at    # steps at the first transition not tried as unknown; -1: none
 
 
@@ -175,6 +182,7 @@ cdef inline bint depth_start(Depth* d, const Table* table, int32_t state, int32_
     d.most_steps = most_steps
     d.ask_from = ask_from
     d.unknown_at = -1
+    d.hopeful = NULL
     return steps_reserve(d)
 
 
@@ -381,6 +389,13 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
             put_state(d, state, <uint32_t>after)
             d.choice += 1
             move(d, table, lane, 1)
+            if d.hopeful is not NULL and not d.hopeful(d.context, after):
+                move(d, table, lane, -1)
+                put_state(d, state, before)
+                d.spent += 1
+                if d.spent > d.most_steps:
+                    return OUT_OF_STEPS
+                continue
             if pool_add(&d.seen, d.key, mixed(d.hash), &entered) < 0:
                 return OUT_OF_MEMORY
             if entered:

@@ -1,0 +1,23 @@
+import numpy as np
+from numpy.typing import NDArray
+from typing_extensions import disjoint_base
+
+RECORD: np.dtype[np.void]
+
+@disjoint_base
+class Parts:
+    parts: int
+    deadline_ns: int
+
+    def takes(self, records: NDArray[np.void]) -> bool: ...
+    def part_of(self, records: NDArray[np.void]) -> NDArray[np.int32] | None: ...
+    def illegal_calls(self, records: NDArray[np.void]) -> NDArray[np.int32] | None: ...
+    def search(
+        self,
+        records: NDArray[np.void],
+        *,
+        together: bool = False,
+        criterion: int = 0,
+        ahead: bool = True,
+        most_steps: int = ...,
+    ) -> tuple[int, list[int], int, int]: ...

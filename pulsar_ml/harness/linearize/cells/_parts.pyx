@@ -1,0 +1,237 @@
+"""Native searches whose steps need no model, part by part or for all parts together.
+
+:class:`Parts` has what maps and other objects share: lanes, rounds, and orders.
+"""
+
+from __future__ import annotations
+
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
+from libc.stdlib cimport free, malloc, qsort
+from libc.string cimport memset
+from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.linearize.search.depth cimport (
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth, depth_free,
+    depth_run, depth_start,
+)
+from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
+from pulsar_ml.harness.linearize.search.table cimport symbol_of, symbol_row, table_close, table_open
+
+import numpy as np
+
+from pulsar_ml.harness.histories.history import RECORD
+
+assert RECORD.itemsize == sizeof(Record), "history.RECORD must have the layout of Record"
+
+cdef enum:
+    FIRST_STEPS = 32      # for each call of a part, in the first round
+
+
+cdef int in_time(const void* a, const void* b) noexcept nogil:
+    cdef const Placed* one = <const Placed*>a
+    cdef const Placed* other = <const Placed*>b
+    if one.time != other.time:
+        return -1 if one.time < other.time else 1
+    return one.sequence - other.sequence
+
+
+cdef class Parts:
+    """Searches for histories with certain operations and values."""
+
+    def __cinit__(self, *args, int64_t memory=1 << 30, **kwargs):
+        memset(&self.depth, 0, sizeof(Depth))
+        self.limit = memory
+        self.deadline_ns = INT64_MAX
+        self.illegal_part = -1
+        table_open(&self.table, memory)
+
+    def __dealloc__(self):
+        table_close(&self.table)
+        depth_free(&self.depth)
+
+    # Learns a symbol: ANSWER_LEGAL, OUT_OF_MEMORY, or -1 for a record that the model must refuse.
+    cdef int learn(self, int32_t symbol, const int64_t* row) noexcept nogil:
+        return -1
+
+    # Enters the answer that the model would give.
+    cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil:
+        return OUT_OF_MEMORY
+
+    # Prepares a search whose lanes are built.
+    cdef void begin(self, const Record* records) noexcept nogil:
+        pass
+
+    def search(self, records, *, bint together=False, int criterion=REAL_TIME, bint ahead=True,
+               int64_t most_steps=INT64_MAX):
+        """Searches for an order of the records, part by part, or for all parts ``together``.
+
+        The parts are searched in rounds, each with four times the steps of the one before, so that
+        a hard part hides no illegal one. ``criterion``: 0 linearizable, 1 sequentially consistent,
+        2 quiescently consistent.
+
+        Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 for
+        unsuitable records; the order as indices.
+        """
+        if records.dtype != RECORD or not records.flags.c_contiguous:
+            raise TypeError(
+                f"records should be a contiguous array of history.RECORD, not of {records.dtype}"
+            )
+        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef int64_t n = len(records)
+        cdef int64_t steps = 0
+        cdef int64_t configurations = 0
+        cdef int32_t placed = 0
+        cdef int32_t i
+        cdef int answer
+        cdef int32_t* memory
+        cdef Placed* places
+        if n >= 1 << 29:
+            return OUT_OF_MEMORY, [], 0, 0
+        self.ahead = ahead and criterion == REAL_TIME
+        # There are at most n new parts.
+        memory = <int32_t*>malloc((2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t))
+        places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
+        try:
+            if memory is NULL or places is NULL:
+                raise MemoryError(f"no memory to check {n} calls")
+            with nogil:
+                answer = self.intern(native, <int32_t>n, memory)
+                if answer == ANSWER_LEGAL:
+                    answer = self.all_parts(native, <int32_t>n, memory, together, criterion, most_steps,
+                                            places, &placed, &steps, &configurations)
+            way = [places[i].index for i in range(placed)] if answer == ANSWER_LEGAL else []
+            return answer, way, steps, configurations
+        finally:
+            free(memory)
+            free(places)
+
+    def takes(self, records) -> bool:
+        """True when all records are suitable."""
+        return self.part_of(records) is not None
+
+    def part_of(self, records):
+        """The number of the part of each record, as an array of int32; None: unsuitable records."""
+        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef int32_t n = <int32_t>len(records)
+        cdef int32_t i
+        cdef int32_t* parts
+        found = np.empty(n, np.int32)
+        parts = <int32_t*><size_t>found.ctypes.data
+        if self.intern(native, n, parts) != ANSWER_LEGAL:
+            return None
+        for i in range(n):
+            parts[i] = self.table.part[parts[i]]
+        return found
+
+    def illegal_calls(self, records):
+        """The indices of the records of the illegal part of the last search; None: all of them."""
+        if self.illegal_part < 0:
+            return None
+        return np.flatnonzero(self.part_of(records) == self.illegal_part).astype(np.int32)
+
+    # Writes the symbols of all records into ``symbols``.
+    cdef int intern(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil:
+        cdef int32_t i
+        for i in range(n):
+            if self.refused:
+                return self.refused
+            symbols[i] = symbol_of(&self.table, &records[i], self.by_thread)
+            if symbols[i] < 0:
+                return OUT_OF_MEMORY
+            if symbols[i] < self.known:
+                continue
+            self.refused = self.learn(symbols[i], symbol_row(&self.table, symbols[i]))
+            self.known = symbols[i] + 1
+        return self.refused
+
+    cdef int one_part(self, const Record* records, const int32_t* chosen, const int32_t* symbols, int32_t n,
+                      int32_t parts, int criterion, int64_t most_steps) noexcept nogil:
+        cdef int answer
+        if not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols, n, criterion, False):
+            return OUT_OF_MEMORY
+        self.depth.real_time = criterion == REAL_TIME
+        self.table.leads = self.ahead and self.has_leads
+        if not depth_start(&self.depth, &self.table, self.first_state, parts, most_steps, self.limit, 0):
+            return OUT_OF_MEMORY
+        self.depth.deadline.at_ns = self.deadline_ns
+        self.begin(records)
+        while True:
+            answer = depth_run(&self.depth, &self.table)
+            if answer != MISSING_ANSWER:
+                return answer
+            answer = self.answer_step(self.depth.missing_state, self.depth.missing_symbol)
+            if answer != ANSWER_LEGAL:
+                return answer
+
+    # Places each call of the order at a moment of its interval.
+    cdef int32_t place(self, const Record* records, Placed* places, int32_t placed) noexcept nogil:
+        cdef int32_t i, lane
+        cdef int64_t now = INT64_MIN
+        cdef int32_t n = <int32_t>self.depth.depth
+        for i in range(n - 1, -1, -1):
+            lane = self.depth.steps[i].lane
+            self.depth.at[lane] -= 1
+            places[placed + i].index = self.depth.lanes.ops[self.depth.at[lane]].index
+        for i in range(placed, placed + n):
+            now = max(now, records[places[i].index].invoked)
+            places[i].time = now
+            places[i].sequence = i
+        return placed + n
+
+    cdef int all_parts(self, const Record* records, int32_t n, int32_t* memory, bint together, int criterion,
+                       int64_t most_steps, Placed* places, int32_t* placed, int64_t* steps,
+                       int64_t* configurations) noexcept nogil:
+        cdef const int32_t* symbols = memory
+        cdef int32_t* chosen = memory + n
+        cdef int32_t* end = memory + 2 * n
+        cdef int32_t* answers = end + self.parts + 1
+        cdef int32_t i, part, begin
+        cdef int64_t most
+        cdef int64_t few = FIRST_STEPS
+        cdef bint more = True
+        cdef int answer
+        cdef int found = ANSWER_LEGAL
+        cdef int32_t parts = 1 if together else self.parts
+        self.illegal_part = -1
+        # The parts one after the other, each in its order; a part without calls is legal.
+        for part in range(parts):
+            end[part] = 0
+            answers[part] = OUT_OF_STEPS
+        for i in range(n):
+            end[0 if together else self.table.part[symbols[i]]] += 1
+        begin = 0
+        for part in range(parts):
+            begin += end[part]
+            end[part] = begin - end[part]
+        for i in range(n):
+            part = 0 if together else self.table.part[symbols[i]]
+            chosen[end[part]] = i
+            end[part] += 1
+        while more and steps[0] < most_steps:
+            more = False
+            for part in range(parts):
+                if answers[part] != OUT_OF_STEPS:
+                    continue
+                begin = 0 if part == 0 else end[part - 1]
+                most = max(0, most_steps - steps[0])
+                if parts > 1:
+                    most = min(most, few * (end[part] - begin))
+                answer = self.one_part(records, chosen + begin, symbols, end[part] - begin,
+                                       max(1, self.parts) if together else 1, criterion, most)
+                answers[part] = answer
+                steps[0] += self.depth.spent
+                configurations[0] = max(configurations[0], self.depth.seen.used)
+                more = more or answer == OUT_OF_STEPS
+                if answer == ANSWER_LEGAL:
+                    placed[0] = self.place(records, places, placed[0])
+                elif answer == ANSWER_ILLEGAL:
+                    self.illegal_part = -1 if together else part
+                    return answer
+                elif answer == OUT_OF_TIME:
+                    return answer
+            few = min(4 * few, <int64_t>1 << 32)
+        for part in range(parts):
+            if answers[part] != ANSWER_LEGAL and found == ANSWER_LEGAL:
+                found = answers[part]
+        if found == ANSWER_LEGAL and parts > 1:
+            qsort(places, <size_t>placed[0], sizeof(Placed), &in_time)
+        return found

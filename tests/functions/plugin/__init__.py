@@ -1,0 +1,1 @@
+"""pytest runs the functions of native files: collection, budgets, reports and interrupts."""

@@ -1,0 +1,1 @@
+"""Records of failures whose subjects are built from source files."""
