@@ -225,8 +225,7 @@ class EntryCache:
 
     def invalidate_entries(self, before: Position) -> None:
         """Forget what is before a position."""
-        if before > Position(-1, 0):
-            self.cached.remove_range(Position(-1, 0), before, last_inclusive=False)
+        self.cached.invalidate_entries(before)
 
     def invalidate_ledger(self, ledger_id: int) -> None:
         """Forget a ledger, and let nothing join its reads."""

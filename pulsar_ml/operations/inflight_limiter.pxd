@@ -358,7 +358,7 @@ cdef inline void inflight_limiter_subject(SubjectTable* table) noexcept nogil:
                 limiter_run_create, limiter_apply, limiter_check, limiter_run_destroy)
     table.subject.max_threads = IL_MOST_THREADS
     table_setting(table, b"maximum", -1, 64)
-    table_setting(table, b"timeout", -1, 20)
+    table_setting(table, b"timeout", -6, 20)
     table_setting(table, b"queue_size", 1, 8)
     table_setting(table, b"chunk_bits", 0, 3)
     operation = table_operation(table, IL_ACQUIRE, b"acquire", 12, 0)

@@ -13,7 +13,7 @@ SUITE = Suite(
         "Permits of reads under way: a full queue, timeouts, refused grants, copies that "
         "hold permits, requests above the maximum, no timeout, no limit."
     ),
-    settings={"maximum": (-1, 64), "timeout": (-1, 20), "queue_size": (1, 8)},
+    settings={"maximum": (-1, 64), "timeout": (-6, 20), "queue_size": (1, 8)},
     threads=4,
     operations=5000,
     # Asked for more often: else short programs leave nothing waiting.

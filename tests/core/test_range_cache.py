@@ -211,6 +211,21 @@ def test_an_exclusive_end_of_nothing_removes_nothing(cache: RangeCache) -> None:
     assert cache.remove_range((1, 1), (1, 1)) == (1, 1)
 
 
+@pytest.mark.parametrize(
+    "before", [(-1, 0), (0, -1), (0, 0), (0, 3), (1, -1), (1, 0), (1, 1), (2, 0), (9, 9)]
+)
+def test_invalidation_takes_out_what_is_before_a_position(
+    manager: EntryCacheManager, before: tuple[int, int]
+) -> None:
+    cache = manager.range_cache("before")
+    positions = [(0, 0), (0, 5), (1, 0), (1, 1), (3, 0)]
+    for at in positions:
+        cache.put(at, b"12")
+    gone = sum(at < before for at in positions)
+    assert cache.invalidate_entries(before) == (gone, 2 * gone)
+    assert [at in cache for at in positions] == [at >= before for at in positions]
+
+
 def test_an_exclusive_end_at_the_start_of_a_ledger_removes_the_ledgers_before(
     cache: RangeCache,
 ) -> None:
@@ -391,6 +406,7 @@ CLOSED_USES: dict[str, Callable[[RangeCache], object]] = {
     "visit_range": lambda cache: cache.visit_range((1, 1), (1, 1), print),
     "iterate": lambda cache: cache.iterate((1, 1), (1, 1)),
     "remove_range": lambda cache: cache.remove_range((1, 1), (1, 1)),
+    "invalidate_entries": lambda cache: cache.invalidate_entries((1, 1)),
     "clear": lambda cache: cache.clear(),
 }
 

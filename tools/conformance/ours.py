@@ -136,7 +136,7 @@ def heap() -> Subject:
             container.add(words[1], at)
             return "added"
         if operation == "update":
-            change = container.cursor_updated(words[1], at)
+            change = container.update_cursor(words[1], at)
             return "none" if change is None else f"{text(change[0])} {text(change[1])}"
         if operation == "remove":
             return flag(container.remove_cursor(words[1]))

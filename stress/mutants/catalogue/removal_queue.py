@@ -243,16 +243,6 @@ if not removal_first_round(base, run) and not removal_keeps_again(base, run):
         breaks="I57",
     ),
     Mutant(
-        id="L08c",
-        title="a time pass of released_5 removes accessed entries that were put while it ran",
-        origin="port",
-        file=FILE,
-        old="return base.most_keeps < 0 or (base.one_budget and run.by_time)",
-        new="return base.most_keeps < 0",
-        suite="removal_queue",
-        breaks="I55",
-    ),
-    Mutant(
         id="M19",
         title="a pass stops at an empty wrapper and leaves it at the head",
         origin="port",
