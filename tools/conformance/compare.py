@@ -8,7 +8,7 @@ from itertools import accumulate
 
 from tools.conformance.listed import listed
 from tools.conformance.ours import answers as our_answers
-from tools.conformance.traces import Trace
+from tools.conformance.traces import Trace, is_allowed
 
 Answers = Callable[[Sequence[str]], list[str]]
 
@@ -63,9 +63,10 @@ def minimised(found: Difference, run: Answers) -> Difference:
         lines = found.trace[1:]
         starts = range(0, len(lines), size)
         shorter = [[found.trace[0], *lines[:at], *lines[at + size :]] for at in starts]
+        tried = [trace for trace in shorter if len(trace) > 1 and is_allowed(trace)]
         kept = [
             other
-            for other in differences(found.version, [t for t in shorter if len(t) > 1], run)
+            for other in differences(found.version, tried, run)
             if other.name == found.name and len(other.trace) < len(found.trace)
         ]
         if kept:

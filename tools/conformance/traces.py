@@ -95,5 +95,20 @@ SUBJECTS: dict[str, Callable[[Random, int], Trace]] = {
 }
 
 
+def is_allowed(trace: Trace) -> bool:
+    """False for a trace that adds a name twice, or moves one that is not there."""
+    names: set[str] = set()
+    for operation, *words in (line.split(" ") for line in trace[1:]):
+        if operation == "add":
+            if words[0] in names:
+                return False
+            names.add(words[0])
+        elif operation == "remove" and "new caches" not in trace[0]:
+            names.discard(words[0])
+        elif operation in ("update", "rank") and words[0] not in names:
+            return False
+    return True
+
+
 def trace_of(subject: str, seed: int, length: int) -> Trace:
     return SUBJECTS[subject](Random(f"{subject} {seed}"), length)
