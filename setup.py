@@ -37,9 +37,9 @@ SANITIZER_FLAGS = {
     "": ["-g0"],
     # GCC warns that its own runtime does not model fences; the structures keep every field that is
     # read beside a fence atomic, so nothing depends on them there.
-    "thread": ["-O1", "-fsanitize=thread", "-g", "-Wno-error=tsan", "-Wno-tsan"],
-    "address": ["-O1", "-fsanitize=address", "-g", "-fno-omit-frame-pointer"],
-    "undefined": ["-O1", "-fsanitize=undefined", "-g", "-fno-sanitize-recover=undefined"],
+    "thread": ["-O1", "-fsanitize=thread", "-g1", "-Wno-error=tsan", "-Wno-tsan"],
+    "address": ["-O1", "-fsanitize=address", "-g1", "-fno-omit-frame-pointer"],
+    "undefined": ["-O1", "-fsanitize=undefined", "-g1", "-fno-sanitize-recover=undefined"],
 }
 
 # They take the longest, so they come first.

@@ -7,6 +7,7 @@ C11. Both are compiled by cargo at first use; without cargo these rows are left 
 
 from __future__ import annotations
 
+import importlib
 import sys
 import time
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from typing import Any
 
 from benchmarks import peers
 from benchmarks.measure import HERE, Benchmark, loops, ratio
+from pulsar_ml import EntryCacheManager
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import Explorer
@@ -26,6 +28,9 @@ from pulsar_ml.operations._native import BUILD_ID
 from tests.engine.programs.build_programs import explorer, programs
 
 WARM = 2_000
+GATE_CALLS = 1_000_000
+GATE_FORKS = 100_000
+GATE_HELD = 2_000
 
 
 def rate(name: str, executions: int, unit: float = 1e6, **options: Any) -> Callable[[], float]:
@@ -162,6 +167,29 @@ def steps(name: str, executions: int = 20_000) -> Callable[[], float]:
     return run
 
 
+def processor_ns(loop: Callable[[], object], turns: int) -> float:
+    """Nanoseconds of processor time of a turn."""
+    started = time.thread_time()
+    loop()
+    return (time.thread_time() - started) / turns * 1e9
+
+
+def permits(gated: bool) -> Callable[[], float]:
+    """Nanoseconds of a native call that takes a lock, through the gate or past it."""
+    return lambda: processor_ns(lambda: loops("forks").permits(GATE_CALLS, gated), 2 * GATE_CALLS)
+
+
+def with_a_manager() -> float:
+    """Microseconds to hold all locks of the core for a fork, and to give them back."""
+    core: Any = importlib.import_module("pulsar_ml._core")
+    with EntryCacheManager(start=True):
+        started = time.thread_time()
+        for _ in range(GATE_HELD):
+            core._hold_for_fork()
+            core._go_on_after_fork()
+        return (time.thread_time() - started) / GATE_HELD * 1e6
+
+
 def beside_peers() -> tuple[Benchmark, ...]:
     """The rows that need cargo."""
     sampled = (
@@ -270,6 +298,27 @@ BENCHMARKS = (
             ("a look at the clock in every turn", "clock_read"),
             ("a sleep in every turn", "sleeping"),
         )
+    ),
+    Benchmark(
+        "engine: a native call enters and leaves the gate of forks",
+        lambda: processor_ns(lambda: loops("forks").passes(GATE_CALLS), GATE_CALLS),
+    ),
+    Benchmark(
+        "engine: a native call through the gate of forks, times longer",
+        ratio(permits(gated=True), permits(gated=False)),
+        "x",
+        about="a permit taken or given back, one of the shortest calls that take a lock",
+    ),
+    Benchmark(
+        "engine: a fork shuts and opens the gate",
+        lambda: processor_ns(lambda: loops("forks").forks(GATE_FORKS), GATE_FORKS),
+        about="no thread is inside",
+    ),
+    Benchmark(
+        "engine: a fork holds all locks of the core",
+        with_a_manager,
+        "us",
+        about="one manager runs; a fork pays this beside what the system's fork costs",
     ),
     *(beside_peers() if peers.available() else ()),
 )

@@ -158,6 +158,7 @@ cdef int check_status(Status status, NativePosition at) except -1:
     raise ReleasedError("the entry has no reference left")
 
 
+include "binding/gate.pxi"
 include "binding/fork.pxi"
 include "binding/callbacks.pxi"
 include "binding/native_memory.pxi"

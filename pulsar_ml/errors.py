@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
 
 class PulsarMlError(Exception):
     """The base class of all exceptions that this package raises on purpose."""
@@ -65,3 +69,14 @@ class NondeterminismError(PulsarMlError, RuntimeError):
 
 class BadRecordError(PulsarMlError, ValueError):
     """A replay record is damaged, truncated or written by a newer version."""
+
+
+@contextmanager
+def naming(path: Path) -> Iterator[None]:
+    """Give the system's errors that lack a file's name this one: a full disk does not say it."""
+    try:
+        yield
+    except OSError as error:
+        if error.filename is None:
+            error.filename = str(path)
+        raise

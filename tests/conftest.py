@@ -12,10 +12,17 @@ from pathlib import Path
 from types import ModuleType
 
 import pytest
+from hypothesis import HealthCheck, settings
 
 from pulsar_ml.campaign.trial.trial import load_native
 from tests.harness.toys.build_toys import toys_path
 from tests.spark.session.java import quick_home
+
+# Equal examples in every run, and no limit of time, which a busy machine would meet.
+settings.register_profile(
+    "pulsar_ml", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("pulsar_ml")
 
 
 @pytest.fixture(scope="session")

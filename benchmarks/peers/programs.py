@@ -102,7 +102,7 @@ def count_threads(test: Test) -> int:
         starts.append(thread)
         before(thread)
 
-    threading.Thread.start = start  # type: ignore[method-assign]
+    threading.Thread.start = start  # type: ignore[method-assign, assignment]
     try:
         caller = threading.Thread(target=test)
         caller.start()

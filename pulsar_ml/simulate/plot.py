@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import UsageError, naming
 from pulsar_ml.simulate.result import Result
 
 PANELS = (
@@ -38,6 +38,7 @@ def plot(results: Sequence[Result], target: Path) -> None:
     axes.set_xlabel("virtual seconds")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=len(results))
     try:
-        figure.savefig(target)
+        with naming(target):
+            figure.savefig(target)
     except ValueError as error:
         raise UsageError(f"{target}: {error}") from None

@@ -174,6 +174,7 @@ READS = {
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
     "pulsar_ml/harness/functions/flags.py": "compile_commands.json, of the user's own build",
+    "pulsar_ml/harness/building/project.py": "an order to its own child",
     "pulsar_ml/harness/building/pyproject.py": "pyproject.toml, of the user's own project",
     "pulsar_ml/harness/subjects/recipe.py": "a text in a failure, which is read with --trust",
     "pulsar_ml/harness/functions/library.py": "its own list of files; damaged, it builds again",

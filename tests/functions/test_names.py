@@ -193,7 +193,7 @@ def described(folder: Path, **options: Any) -> str:
 
 
 def test_blocks_of_c_have_the_type_of_their_pointer(tmp_path: Path) -> None:
-    """Of ``sizeof *ring``, of a typedef without another name, of an array, and of a cast."""
+    """The types are in ``sizeof *ring``, a typedef without another name, an array, and a cast."""
     text = described(tmp_path, races=False, executions=2_000)
     assert "ring_t@ring.c:13.tail" in text
     assert "write int@ring.c:14[1]" in text
@@ -214,3 +214,32 @@ def test_the_header_counts_the_threads_that_the_test_starts(tmp_path: Path) -> N
     text = described(tmp_path, races=False, executions=2_000)
     assert "  test_ring, 2 threads, mode c11, " in text
     assert "operation" not in text.splitlines()[1]
+
+
+MAP = """#include <map>
+#include <memory>
+#include <thread>
+
+void test_map()
+{
+    std::map<int, std::shared_ptr<int>> entries;
+    bool found = false;
+    std::thread other([&] { found = entries.count(1); });
+    entries[1] = std::make_shared<int>(1);
+    other.join();
+    if (found)
+        entries.clear();
+}
+"""
+
+
+def test_a_block_of_another_type_than_its_line_names_has_none(tmp_path: Path) -> None:
+    """The node of the map is no int, which std::make_shared allocates in that line."""
+    path = tmp_path / "map.cpp"
+    path.write_text(MAP)
+    source = read_source(path)
+    text = check_function(path, source.tests[0], build_tests(source, into=BUILDS)["test_map"]).text
+    assert "  location: entries" in text or "  location: block@map.cpp:10" in text
+    assert "int@map.cpp:10+" not in text
+    assert "by spawn at test_map() " in text and "which started thread 1\n" in text
+    assert "invoke.h" not in text

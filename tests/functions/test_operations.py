@@ -21,7 +21,8 @@ from pulsar_ml.harness import (
     record_run,
     strategies,
 )
-from pulsar_ml.harness.signatures.answers import value_of
+from pulsar_ml.harness.search.failure import sentence
+from pulsar_ml.harness.signatures.answers import answer_text, value_of
 from tests import ROOT
 
 HERE = Path(__file__).parent / "operations"
@@ -128,6 +129,29 @@ def test_methods_of_a_cython_class() -> None:
     assert searched(subject, mix=PLAIN).outcome().startswith("a failure is rarer")
 
 
+def test_a_trace_names_answers_and_members_and_folds_the_generated_code() -> None:
+    shared = ring(one_thread=())
+    failure = searched(shared, races=False, executions=20_000).failure
+    assert failure is not None
+    text = failure.describe(shared)
+    assert "Ring.tail -> 0 relaxed  ring.hpp:" in text
+    assert "< True" in text and "< status" not in text
+    plain = ring(one_thread=(), model=None)
+    raced = searched(plain, executions=20_000).failure
+    assert raced is not None and raced.kind == "data race"
+    assert "pml_" not in raced.describe(plain) and "signatures.h" not in raced.describe(plain)
+
+
+def test_a_race_with_a_release_of_memory_has_no_bytes_there() -> None:
+    raw = {
+        "kind": "data race", "thread": 1, "other_thread": 0, "address": 0, "op": "free",
+        "width": 8, "other_op": "read", "other_width": 1,
+    }  # fmt: skip
+    assert sentence(raw) == (
+        "thread 1: release of the memory, unordered with thread 0: read of 1 byte"
+    )
+
+
 # Answers ----------------------------------------------------------------------------------------
 
 
@@ -137,6 +161,11 @@ POPS: dict[str, Any] = {
     "poll": "std::optional<int> poll()",
     "poll_untyped": "poll()",
 }
+
+
+def test_answers_in_a_trace() -> None:
+    texts = [answer_text(status, 7) for status in range(5)]
+    assert texts == ["None", "7", "True", "(7, ...)", "(7, ...)"]
 
 
 def test_an_empty_answer_is_none() -> None:

@@ -205,7 +205,7 @@ def long_calls_release_the_gil(sources: Sources) -> list[str]:
 def native_calls_pass_the_gate(sources: Sources) -> list[str]:
     """Each ``with nogil`` block of the binding begins with native_enter and ends with native_leave.
 
-    So a fork waits for it, and the child has none of its locks. fork.pxi makes the gate, and
+    So a fork waits for it, and the child has none of its locks. fork.pxi shuts the gate, and
     close() of a range cache waits without a lock.
     """
     found = []

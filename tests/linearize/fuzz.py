@@ -16,8 +16,15 @@ from typing import Any
 
 import numpy as np
 
-from pulsar_ml.harness.histories.history import FLAG, NONE, WORD, History, Operation, history_of
-from pulsar_ml.harness.histories.history import Signature
+from pulsar_ml.harness.histories.history import (
+    FLAG,
+    NONE,
+    WORD,
+    History,
+    Operation,
+    Signature,
+    history_of,
+)
 from pulsar_ml.harness.histories.words import with_signatures
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, QUIESCENT, SEQUENTIAL, Options, check
 from pulsar_ml.harness.linearize.cells._parts import Parts

@@ -20,23 +20,26 @@ from pulsar_ml.harness.engine import Explorer  # noqa: F401  checked modules nee
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.suites.registry import SUITES
+from stress.mutants.build import build
+from stress.mutants.catalogue import refcount
 from stress.mutants.catalogue.answers import MUTANTS as ANSWERS
 from stress.mutants.catalogue.mutant import Mutant
-from tests.mutants.answers import RACY, built
 
 SEEDS = range(40)
+# Takes concurrency, for schedules.
+RACY = next(mutant for mutant in refcount.MUTANTS if mutant.id == "M13")
 
 
 @pytest.fixture(scope="module")
 def product() -> Iterator[str]:
-    path = str(built(checked=False))
+    path = str(build(checked=False))
     yield path
     select_mutant(load_native(path), None)
 
 
 @pytest.fixture(scope="module")
 def checked() -> Iterator[str]:
-    path = str(built(checked=True))
+    path = str(build(checked=True))
     yield path
     select_mutant(load_native(path), None)
 

@@ -184,6 +184,43 @@ def test_other_threads_of_the_process_are_left_alone() -> None:
     assert box.value == counted[0] > 0
 
 
+def test_waits_of_other_threads_of_the_process_are_real() -> None:
+    lock, changed, stopped = threading.Lock(), threading.Condition(), [False]
+    waits = [0]
+
+    def wait() -> None:
+        while not stopped[0]:
+            with lock, changed:
+                changed.wait(0)
+            waits[0] += 1
+
+    def run() -> None:
+        inner = threading.RLock()
+
+        def use() -> None:
+            with inner:
+                among_values(Box())
+
+        threads = [threading.Thread(target=use) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+
+    interval = sys.getswitchinterval()
+    beside = threading.Thread(target=wait)
+    beside.start()
+    sys.setswitchinterval(1e-5)  # threads of the system take turns within executions
+    try:
+        done, text = explore_python(run, isolated=False, executions=500)
+    finally:
+        sys.setswitchinterval(interval)
+        stopped[0] = True
+        beside.join()
+    assert done.verdict == "clean", text
+    assert waits[0] > 0
+
+
 class Taken:
     """Stands for a sys.monitoring whose numbers are all in use."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import gc
+import logging
 import os
 import socket
 import subprocess
@@ -85,6 +86,101 @@ def test_abandoned_threads_unwind_and_leave_nothing() -> None:
     assert ended.count(1) == ended.count(2) == EXECUTIONS
     assert not left
     assert len(sys._current_frames()) == states
+
+
+def test_loggers_that_live_longer_than_an_execution() -> None:
+    """Executions do not differ when a logger knows its level from an earlier one."""
+    logger = logging.getLogger("tests.pythreads.executions")
+
+    def test() -> None:
+        values = [0]
+
+        def change() -> None:
+            values[0] = 1
+            values[0] = 0
+            logger.debug("changed")
+
+        thread = threading.Thread(target=change)
+        thread.start()
+        logger.info("started")
+        assert values[0] == 0
+        thread.join()
+
+    for seed in range(5):
+        logging.disable()  # empties what loggers know
+        logging.disable(logging.NOTSET)
+        done, text = explore_python(test, isolated=False, executions=500, seed=seed, shrinks=False)
+        assert done.failure is not None, text
+
+
+def held_by_an_abandoned_thread() -> None:
+    """One thread fails while another one stands before the release of a lock."""
+    lock = threading.Lock()
+    holder.append(lock)
+
+    def use() -> None:
+        with lock:
+            pass
+
+    def fail() -> None:
+        raise KeyError
+
+    for target in (use, fail):
+        threading.Thread(target=target).start()
+
+
+holder: list[threading.Lock] = []
+
+
+def test_abandoned_threads_leave_no_lock_behind() -> None:
+    holder.clear()
+    with session():
+        subject = python_subject(held_by_an_abandoned_thread, "held_by_an_abandoned_thread")
+        explorer = Explorer(
+            subject,
+            Program.of_test(subject),
+            mode="sc",
+            races=False,
+            leaks=False,
+            strategy="random",
+        )
+        done = 0
+        while done < EXECUTIONS:
+            done += explorer.run(done, EXECUTIONS - done)
+    assert len(holder) == EXECUTIONS
+    assert not any(lock.locked() for lock in holder)
+
+
+class Released:
+    """Takes a lock in its finalizer, which runs behind the execution."""
+
+    def __init__(self, lock: threading.Lock) -> None:
+        self.lock = lock
+
+    def __del__(self) -> None:
+        try:
+            with self.lock:
+                finalized.append("taken")
+        except BaseException as error:
+            finalized.append(type(error).__name__)
+
+
+finalized: list[str] = []
+
+
+def test_a_finalizer_behind_an_execution_does_not_wait() -> None:
+    def leave_locked() -> None:
+        lock = threading.Lock()
+        lock.acquire()
+        kept = Released(lock)
+        assert kept.lock.locked()
+        lock.acquire()
+
+    finalized.clear()
+    done, _ = explore_python(leave_locked, isolated=False, executions=5, shrinks=False)
+    assert done.failure is not None
+    assert done.failure.kind == "deadlock"
+    assert set(finalized) == {"Abandoned"}
 
 
 def test_a_thread_that_catches_everything_is_given_up() -> None:

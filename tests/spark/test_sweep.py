@@ -247,7 +247,7 @@ def test_executors_ask_the_model_of_every_suite(tmp_path: Path, engine: list[str
         "1",
         *engine,
         "--master",
-        "local-cluster[2,1,1024]",
+        "local-cluster[1,1,1024]",
     ]
     done = sweep(tmp_path, *options, "--json", first=package.parent)
     assert done.returncode == 1, done.stdout + done.stderr

@@ -18,6 +18,7 @@ from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
+from pulsar_ml.errors import naming
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.engine import SAMPLERS
 from pulsar_ml.harness.judges.oracle import Judge
@@ -300,8 +301,10 @@ def keep_failure(
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{total.suite}-{total.failure.execution}.json"
     failure = dataclasses.replace(total.failure, module=module, mutant=mutant)
-    path.write_text(failure.to_json() + "\n")  # before shrinking, which may be interrupted
+    with naming(path):  # before shrinking, which may be interrupted
+        path.write_text(failure.to_json() + "\n")
     subject = checked_subject(failure.subject, module, mutant)
     total.failure = shrink_failure(failure, subject, limits, judge)
-    path.write_text(total.failure.to_json() + "\n")
+    with naming(path):
+        path.write_text(total.failure.to_json() + "\n")
     return path

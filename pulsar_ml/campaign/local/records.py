@@ -7,7 +7,7 @@ import time
 from pathlib import Path
 
 from pulsar_ml.campaign.trial.record import ReplayRecord
-from pulsar_ml.errors import BadRecordError
+from pulsar_ml.errors import BadRecordError, naming
 from pulsar_ml.input_files import bounded_text
 
 DEFAULT = Path("runs/stress")
@@ -28,7 +28,8 @@ class Records:
 
     def announce(self, record: ReplayRecord) -> None:
         """Note the program that is about to run."""
-        self._in_flight.write_text(record.to_json() + "\n")
+        with naming(self._in_flight):
+            self._in_flight.write_text(record.to_json() + "\n")
 
     def keep(self, record: ReplayRecord) -> Path:
         """Write the record of a failure and return its path."""

@@ -18,7 +18,7 @@ from pathlib import Path
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.store.staging import SCHEMAS, merge_files
-from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError
+from pulsar_ml.errors import BadRecordError, PulsarMlError, UsageError, naming
 from pulsar_ml.input_files import bounded_text
 from pulsar_ml.versioned_json import convert, decode
 
@@ -61,12 +61,14 @@ def compact(run: Path, names: Sequence[str], *, most: int = FILE_ROWS) -> int:
         (beside / table).mkdir(parents=True)
         for group in groups:
             paths = [run / table / name for name in group]
-            merge_files(paths, table, beside / table / group[-1])
+            with naming(beside / table / group[-1]):
+                merge_files(paths, table, beside / table / group[-1])
             _check([beside / table / group[-1]], paths)
             _sync(beside / table / group[-1])
         _sync(beside / table)
     note = beside / f".{WHOLE}"
-    note.write_text(json.dumps([group[-1] for group in groups]))
+    with naming(note):
+        note.write_text(json.dumps([group[-1] for group in groups]))
     _sync(note)
     os.replace(note, beside / WHOLE)
     _sync(beside)

@@ -17,7 +17,7 @@ from pulsar_ml.campaign.trial.trial import CHECKED, LEAK, PRODUCT
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import UsageError, naming
 from pulsar_ml.exit_codes import BASIC, CLEAN, VIOLATION, ExitCode
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
@@ -90,7 +90,8 @@ def command(
     failure = found.failure
     if failure is not None:
         failure = dataclasses.replace(failure, module=module, mutant=mutant)
-        path.write_text(failure.to_json() + "\n")
+        with naming(path):
+            path.write_text(failure.to_json() + "\n")
     code = CLEAN if failure is None else VIOLATION
     if as_json:
         print_json(

@@ -42,7 +42,7 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.distributed.driver import check_spark, spark_session
 from pulsar_ml.distributed.shrink import SparkShrinker
-from pulsar_ml.errors import UsageError
+from pulsar_ml.errors import UsageError, naming
 from pulsar_ml.exit_codes import (
     CLEAN,
     FAILED,
@@ -230,7 +230,8 @@ def shrink_record(
             "of a Python file that can be imported, and record the failure again"
         )
     after = failures.shrink_failure(before, subject, limits, judge, executions)
-    path.write_text(after.to_json() + "\n")
+    with naming(path):
+        path.write_text(after.to_json() + "\n")
     again = failures.replay_failure(after, subject, judge, limits)
     echo(failures.described(after, again))
     return VIOLATION

@@ -50,7 +50,7 @@ typedef enum {
 typedef enum {
     OP_NONE, OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_YIELD, OP_READ, OP_WRITE, OP_ALLOCATE, OP_FREE,
     OP_LOCK, OP_UNLOCK, OP_WAIT, OP_WAKE, OP_SPAWN, OP_JOIN, OP_CALL, OP_RETURN, OP_END, OP_FLUSH, OP_SWITCH,
-    OP_BUFFER, OP_CHOOSE, OP_NOTE
+    OP_BUFFER, OP_CHOOSE, OP_NOTE, OP_LOOK
 } EngineOp;
 
 /* A choice other than the default one. The default: stay on the running thread; when it cannot go
@@ -91,7 +91,7 @@ typedef struct {
     uint8_t order;
     uint8_t width;
     uint8_t stale;  /* how many newer stores there were; for a store, how many it went before */
-    uint8_t failed;           /* a compare-exchange that did not exchange */
+    uint8_t failed;  /* a compare-exchange that did not exchange, a lock that was not taken */
     uint8_t n_frames;
     uint32_t points;          /* scheduling points of the thread so far */
     int32_t call;             /* index of its operation */

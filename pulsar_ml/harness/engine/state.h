@@ -58,8 +58,8 @@ typedef struct Thread {
     uint8_t op_writes;            /* of its next step */
     uintptr_t op_address;
     struct Variable *variable;    /* of its next step, when it was there at its announcement */
-    /* Names its last step in classes and in the ids of stores: bits of the thread, and the number of
-     * the step. Waiting before a step changes nothing. */
+    /* Names its last step in classes and in the ids of stores: bits of the thread, and the number
+     * of the step. Waiting before a step changes nothing. */
     uint32_t step;
     uint32_t values;              /* choices of values so far, see check_calls.c */
     uint32_t idle_points;         /* scheduling points that are no step: the thread waits */

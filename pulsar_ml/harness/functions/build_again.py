@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import sys
-from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +10,7 @@ from pulsar_ml.harness.functions.check import BUILDS, build_tests
 from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.models import model_named
 from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.signatures.operations import operations
 from pulsar_ml.harness.subjects.recipe import Recipe
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -49,8 +47,6 @@ def folder_of_builds(into: str) -> Path:
 
 
 def again_by_operations(path: Path, options: dict[str, Any]) -> Subject:
-    from pulsar_ml.harness.signatures.operations import operations
-
     signatures = {
         name: text if pairs is None else (text, dict(pairs))
         for name, text, pairs in options.pop("signatures")
@@ -63,41 +59,3 @@ def again_by_operations(path: Path, options: dict[str, Any]) -> Subject:
         except UsageError:  # a failure with equal steps is recognised without it
             chosen["model"] = None
     return operations(path, chosen.pop("type"), **chosen)
-
-
-def recipe_of_operations(path: Path, options: Mapping[str, Any]) -> Recipe:
-    """The recipe of a call of :func:`operations`, whose arguments are ``options``."""
-    signatures = [
-        (name, value, None) if isinstance(value, str) else (name, value[0], list(value[1].items()))
-        for name, value in options["signatures"].items()
-    ]
-    plain = {
-        **options,
-        "signatures": signatures,
-        "model": reference(options["model"]),
-        "into": str(Path(options["into"]).resolve()),
-        "one_thread": lists(options["one_thread"]),
-        "flags": list(options["flags"]),
-    }
-    return Recipe.of("operations", path, plain)
-
-
-def lists(groups: str | Sequence[str | Sequence[str]]) -> Any:
-    if isinstance(groups, str):
-        return [groups]
-    return [group if isinstance(group, str) else list(group) for group in groups]
-
-
-def reference(model: Any) -> str | None:
-    """Return the name by which :func:`model_named` finds a model; None for no model, or no name."""
-    if model is None or isinstance(model, str):
-        return model
-    name = getattr(model, "__qualname__", "")
-    module = sys.modules.get(str(getattr(model, "__module__", "")))
-    if module is None or getattr(module, name, None) is not model:
-        return None
-    try:
-        file = inspect.getsourcefile(module)
-    except TypeError:  # of no file
-        return None
-    return f"{Path(file).resolve()}:{name}" if file and file.endswith(".py") else None

@@ -119,9 +119,9 @@ def build_tests(
     to the compiler, after those that a compilation database (by default the nearest one) has for
     the file. Raises BuildError with the compiler's output.
     """
-    given = {"into": str(Path(into).resolve()), "flags": list(flags), "volatile": volatile}
-    given["database"] = str(database.resolve()) if database else ""
-    recipe = Recipe.of("build_tests", source.path, given)
+    arguments = {"into": str(Path(into).resolve()), "flags": list(flags), "volatile": volatile}
+    arguments["database"] = str(database.resolve()) if database else ""
+    recipe = Recipe.of("build_tests", source.path, arguments)
     found = database or find_database(source.path)
     known = database_flags(found, source.path) if found else []
     if source.language == "cython":

@@ -57,7 +57,8 @@ LIKE_OPTIONS = re.compile(
 )
 # Functions that may be meant as tests, of which some are none.
 LIKE_TEST = re.compile(
-    r"^[ \t]*(?:(?:static|inline|extern\s+C|cdef|cpdef|def|async)\s+)*(?P<type>[\w:]+(?:\s*<[^;{}()]*>)?[\s*&]+)?"
+    r"^[ \t]*(?:(?:static|inline|extern\s+C|cdef|cpdef|def|async)\s+)*"
+    r"(?P<type>[\w:]+(?:\s*<[^;{}()]*>)?[\s*&]+)?"
     r"\b(?P<name>[Tt]e?st\w*|Tset\w*|tset\w*)\s*\((?P<parameters>[^(){};]*)\)"
     r"(?:[^\n;{]*:|[\w\s>-]*\{)",
     re.MULTILINE,

@@ -11,6 +11,7 @@ from pulsar_ml.harness.engine import Explorer
 # Returns why the answers of the last execution are wrong, or "". Called once for each history:
 # executions with equal answers and the same order of calls are judged once.
 Judge = Callable[[Explorer], str]
+MANY = 50_000  # new objects; to scan so many takes a millisecond or two
 
 
 def run_judged(explorer: Explorer, first: int, count: int, judge: Judge | None) -> tuple[int, str]:
@@ -46,7 +47,8 @@ def no_collections() -> Iterator[None]:
         yield
     finally:
         if collects:
-            if gc.get_freeze_count() == 0:
+            # Counting what the program itself has frozen takes longer than to scan a few objects.
+            if gc.get_count()[0] > MANY and gc.get_freeze_count() == 0:
                 gc.freeze()
                 gc.unfreeze()  # moves all objects to the oldest generation
             gc.enable()

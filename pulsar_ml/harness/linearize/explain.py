@@ -12,7 +12,6 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from pulsar_ml.harness.linearize.core import few_states, minimal
-from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
     PROGRAM_ORDER,

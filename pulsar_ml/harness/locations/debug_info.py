@@ -185,6 +185,10 @@ class DebugInfo:
                 return self.content[at : at + 9].startswith(REALIGNS)
         return True
 
+    def knows(self, type_name: str) -> bool:
+        """True for a number or a class of the module."""
+        return type_name.rpartition("::")[2] in self.classes
+
     def member_of(
         self, type_name: str, size: int, offset: int, *, counted: bool = False
     ) -> str | None:

@@ -63,6 +63,7 @@ class Names:
         self.trace = trace
         self.numbers: dict[int, str] = {}
         self.found: dict[int, str] = {}
+        self.used: set[str] = set()
         self.threads: dict[int, set[int]] | None = None
         self.latest: dict[int, int] | None = None  # the last change of a location
         self.begun: dict[int, int] = {}  # where a thread is started
@@ -86,10 +87,14 @@ class Names:
 
     def distinct(self, name: str) -> str:
         """The name, with a number if another location of the trace has it."""
-        known, number = set(self.found.values()), 1
-        while name and (numbered := name if number == 1 else f"{name}#{number}") in known:
+        if not name:
+            return ""
+        numbered, number = name, 1
+        while numbered in self.used:
             number += 1
-        return numbered if name else ""
+            numbered = f"{name}#{number}"
+        self.used.add(numbered)
+        return numbered
 
     def search(self, event: Event) -> str:
         if name := interpreted_name(int(event["address"])):
@@ -180,8 +185,8 @@ class Block:
         self.pc = own_pc(event["frames"])
         self.of_thread = STARTS_THREAD.search(library_file(int(event["pc"]))) is not None
         found = [] if self.of_thread else list(ALLOCATES.finditer(source_line(self.pc)))
-        # A line may allocate several blocks: the first type that fits this one.
-        match = next(filter(self.fits, found), found[0] if found else None)
+        # A line may allocate several blocks: the first type that fits this one, or is not known.
+        match = next(filter(self.fits, found), None) or next(filter(self.unknown, found), None)
         self.type_name = type_of(match) if match else ""
         self.counted = match is not None and bool(match["made"])
         place = describe_pc(self.pc).rpartition(" ")[2]
@@ -192,6 +197,10 @@ class Block:
         counted = bool(match["made"])
         found = info and info.member_of(type_of(match), self.size, 0, counted=counted)
         return found is not None
+
+    def unknown(self, match: re.Match[str]) -> bool:
+        info = info_at(self.pc)
+        return info is None or not info.knows(type_of(match))
 
     def located(self, address: int) -> Located:
         offset = address - self.start

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import importlib.util
 import inspect
@@ -44,12 +45,18 @@ def python_subject(function: Test, name: str) -> Subject:
 
 def build_of(function: Test) -> str:
     """Return a name for the code: of the test's file, this interpreter and the engine."""
-    key = hashlib.sha256(engine_identity())
+    key = hashlib.sha256(loaded_engine())
     key.update(sys.version.encode())
     file = inspect.getsourcefile(inspect.unwrap(function))
     if file is not None and Path(file).is_file():
         key.update(Path(file).read_bytes())
     return key.hexdigest()[:12]
+
+
+@functools.cache
+def loaded_engine() -> bytes:
+    """Return the identity of the engine; this process has loaded it and keeps it."""
+    return engine_identity()
 
 
 def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import itertools
+import logging
 import random
 import sys
 import threading
@@ -79,16 +80,24 @@ def finish_test() -> None:
             queue.put(None)
 
 
+def is_enabled_for(logger: logging.Logger, level: int) -> bool:
+    """The method of loggers, without its cache: to fill the cache takes a lock, which is a step."""
+    if logger.disabled or logger.manager.disable >= level:
+        return False
+    return level >= logger.getEffectiveLevel()
+
+
 def keep_quiet(quiet: int) -> None:
-    """Switch the log off while the threads of an abandoned execution end, and on again."""
-    logging: Any = sys.modules.get("logging")
-    if logging is None:
-        return
+    """Switch the log off while the threads of an abandoned execution end, and on again.
+
+    ``logging.disable`` would empty the caches of all loggers, too.
+    """
+    manager = logging.root.manager
     if quiet:
-        keep_quiet.before = logging.root.manager.disable  # type: ignore[attr-defined]
-        logging.disable()
+        keep_quiet.before = manager.disable  # type: ignore[attr-defined]
+        manager.disable = logging.CRITICAL
     else:
-        logging.disable(getattr(keep_quiet, "before", 0))
+        manager.disable = getattr(keep_quiet, "before", 0)
 
 
 def require_support() -> None:
@@ -148,6 +157,7 @@ def session(*, semantics: str = "gil", also: Iterable[str] = ()) -> Iterator[Exc
         events.open(),
         replaced_attributes(threading.Thread, methods),
         replaced_attributes(threading.Timer, {"run": run_timer}),
+        replaced_attributes(logging.Logger, {"isEnabledFor": is_enabled_for}),
     ):
         try:
             yield texts

@@ -379,6 +379,12 @@ def places(raw: Mapping[str, Any]) -> tuple[str, ...]:
     return stack_of(raw["frames"])
 
 
+def access_text(op: str, width: int) -> str:
+    """Describe an access by its kind and its bytes, which a release of memory has not."""
+    size = "" if op == "free" else f" of {counted(width, 'byte')}"
+    return f"{WORDS.get(op, op)}{size}"
+
+
 def sentence(raw: Mapping[str, Any]) -> str:
     """Describe the engine's failure in one sentence."""
     kind, thread, other = raw["kind"], raw["thread"], raw["other_thread"]
@@ -391,8 +397,8 @@ def sentence(raw: Mapping[str, Any]) -> str:
         )
     if kind == "data race":
         return (
-            f"{who}: {WORDS.get(raw['op'], raw['op'])} of {raw['width']} bytes, "
-            f"unordered with thread {other}: {raw['other_op']} of {raw['other_width']} bytes"
+            f"{who}: {access_text(str(raw['op']), int(raw['width']))}, unordered with "
+            f"thread {other}: {access_text(str(raw['other_op']), int(raw['other_width']))}"
         )
     if kind in ("use after free", "double free", "out of bounds", "leak"):
         text = f"{who}: {kind} at byte {raw['offset']} of a block of {raw['block_size']}"

@@ -209,6 +209,10 @@ def what_it_did(
         if event["failed"]:
             return f"{what} is {names.value(signed(event['before']))}, cas fails"
         return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}"
+    if op == "look":
+        return f"look at {what} -> {event['value']}"
+    if op == "lock" and event["failed"]:
+        return f"lock {what} {'times out' if event['value'] else 'fails: it is not free'}"
     size = f" ({event['value']} bytes)" if op == "allocate" else ""
     return f"{op} {what}{size}"
 

@@ -7,8 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS, Explorer
-from pulsar_ml.harness.search.symbols import describe_pc, library_frame, of_engine
+from pulsar_ml.harness.search.symbols import describe_pc, library_frame, of_engine, own_pc
 from pulsar_ml.harness.subjects.program import call_text
+from pulsar_ml.wording import counted
 
 PLAIN = ("read", "write")
 WORDS = {
@@ -92,7 +93,7 @@ def access_of(event: Mapping[str, Any], explorer: Explorer) -> Access:
         order = ORDERS[event["order"]] + " " if event["order"] < len(ORDERS) else "atomic "
         what = order + what
     if event["width"]:
-        what += f" of {event['width']} bytes"
+        what += f" of {counted(event['width'], 'byte')}"
     return Access(
         thread=event["thread"],
         operation=operation_of(event, explorer),
@@ -126,7 +127,10 @@ def synchronisation(explorer: Explorer, raw: Mapping[str, Any]) -> str:
         pair = {raw["thread"], raw["other_thread"]} - {acquired["thread"]}
         return f"the end of thread {pair.pop()}, seen by {learned}"
     released = explorer.event(raw["released"])
-    return f"thread {released['thread']} by {step_of(released)}, seen by {learned}"
+    sent = f"thread {released['thread']} by {step_of(released)}"
+    if released["op"] == "spawn":
+        return f"{sent}, which started thread {acquired['thread']}"
+    return f"{sent}, seen by {learned}"
 
 
 def step_of(event: Mapping[str, Any]) -> str:
@@ -134,4 +138,4 @@ def step_of(event: Mapping[str, Any]) -> str:
     order = ""
     if event["op"] in ("load", "store", "rmw", "cas", "fence", "buffer", "flush"):
         order = ORDERS[event["order"]] + " " if event["order"] < len(ORDERS) else ""
-    return f"{order}{WORDS.get(event['op'], event['op'])} at {describe_pc(int(event['pc']))}"
+    return f"{order}{WORDS.get(event['op'], event['op'])} at {describe_pc(own_pc(event['frames']))}"

@@ -27,10 +27,10 @@ CALLS: dict[tuple[str, int], tuple[str, ...]] = {}
 OF_SHARED_POINTERS = re.compile(r"/shared_ptr_atomic\.h | std::_Sp_atomic<")
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 OF_LIBRARIES = re.compile(
-    r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/functions/glue\.h$"
+    r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/(functions/glue|signatures/signatures)\.h$"
     r"|/pulsar_ml/check\.h$|/cython_utility$"
 )
-OF_HARNESS = re.compile(r"^pml_(call|apply)(_test_\w+)?\b")  # what calls a test function
+OF_HARNESS = re.compile(r"^pml_(call|apply|do)(_\w+)?\b")  # what calls a test or an operation
 THREAD_START = re.compile(
     r"^std::thread::_State_impl<.*std::tuple<(?P<called>.*)> > >::_M_run\(\)$"
 )

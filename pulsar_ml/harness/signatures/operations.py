@@ -11,7 +11,6 @@ from typing import Any
 
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.harness.functions import LANGUAGES
-from pulsar_ml.harness.functions.build_again import recipe_of_operations
 from pulsar_ml.harness.functions.check import BUILDS
 from pulsar_ml.harness.functions.library import library_subjects
 from pulsar_ml.harness.functions.source import TestFunction, TestSource
@@ -19,6 +18,7 @@ from pulsar_ml.harness.models import model_named
 from pulsar_ml.harness.signatures.answers import CRITERIA, AnswersJudge, name_in
 from pulsar_ml.harness.signatures.c_glue import unit
 from pulsar_ml.harness.signatures.cython_glue import misspelt, module_part, shortened
+from pulsar_ml.harness.signatures.recipes import recipe_of_operations
 from pulsar_ml.harness.signatures.signature import Method, nearest_of, read_method
 from pulsar_ml.harness.subjects.recipe import keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject
@@ -78,7 +78,7 @@ def operations(
     output.
     """
     path = Path(file).resolve()
-    given = {
+    arguments = {
         "type": type, "model": model, "criterion": criterion, "create": create, "destroy": destroy,
         "one_thread": one_thread, "name": name, "flags": flags, "into": into, "volatile": volatile,
         "checked": checked, "signatures": signatures,
@@ -108,7 +108,7 @@ def operations(
         source = replace(source, generated=text)
         subject = library_subjects(source, into=folder, flags=flags, volatile=volatile)[name]
     subject.judge = judge
-    recipe = recipe_of_operations(path, given)
+    recipe = recipe_of_operations(path, arguments)
     keep_recipe(subject, recipe)
     if judge is not None:
         judge.recipe = recipe

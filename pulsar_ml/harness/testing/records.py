@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from pulsar_ml.errors import naming
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.testing.sarif import fingerprint
 
@@ -15,5 +16,6 @@ def keep_failure(failure: Failure, root: Path) -> Path:
     folder = root / FOLDER
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{failure.subject}-{fingerprint(failure)[:12]}.json"
-    path.write_text(failure.to_json() + "\n")
+    with naming(path):
+        path.write_text(failure.to_json() + "\n")
     return path

@@ -173,6 +173,33 @@ PROGRAM(semaphore_short, 3, sem_t full;)
 {
     if (t == 0) sem_post(&s->full); else sem_wait(&s->full);
 }
+/* Thread 1 looks at the value twice. */
+#define LOOKING(name, wrong)                                                                    \
+    PROGRAM(name, 2, sem_t full;)                                                               \
+    {                                                                                           \
+        int first, second;                                                                      \
+        if (t == 0) { sem_post(&s->full); return; }                                             \
+        sem_getvalue(&s->full, &first);                                                         \
+        sem_getvalue(&s->full, &second);                                                        \
+        OUTCOME(name, 2 * first + second);                                                      \
+        if (wrong) BROKEN(v, "the value changed between two looks");                            \
+    }
+LOOKING(semaphore_looks, first != second)
+LOOKING(semaphore_looks_fixed, first > second)
+
+/* A look orders nothing. */
+#define POLLED(name, taken)                                                                     \
+    PROGRAM(name, 2, sem_t full; long x;)                                                       \
+    {                                                                                           \
+        int value = 0;                                                                          \
+        if (t == 0) { s->x = 1; sem_post(&s->full); return; }                                   \
+        while (sem_getvalue(&s->full, &value), value == 0) sched_yield();                       \
+        taken;                                                                                  \
+        if (s->x != 1) BROKEN(v, "seen before it was there");                                   \
+    }
+POLLED(semaphore_polled, )
+POLLED(semaphore_polled_fixed, sem_wait(&s->full))
+
 JUDGED_PROGRAM(semaphore_main_fixed, 2, sem_t full; Cell x;)
 {
     add(s->x, 1, SEQ);

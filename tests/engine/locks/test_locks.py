@@ -54,12 +54,14 @@ WRONG = {
     "upgrade": ("locks", "deadlock", "held by reader"),
     "rwlock_unheld": ("locks", "lock misuse", "does not hold"),
     "semaphore_ignored": ("locks", "data race", ""),
+    "semaphore_looks": ("locks", "invariant", "between two looks"),
+    "semaphore_polled": ("locks", "data race", ""),
     "semaphore_short": ("locks", "deadlock", "waits for semaphore"),
     "futex_lost": ("locks", "deadlock", "waits for futex"),
     "started_race": ("locks", "data race", ""),
     "joined_twice": ("locks", "lock misuse", "joined or detached before"),
     "many_started": ("locks", "data race", ""),
-    "join_deadlock": ("locks", "deadlock", "waits for thread end"),
+    "join_deadlock": ("locks", "deadlock", "waits for the end of thread"),
     "std_unlocked": ("locks_cpp", "data race", ""),
     "std_ab_ba": ("locks_cpp", "deadlock", "held by thread 1; thread 1 waits for mutex"),
     "std_wake_lost": ("locks_cpp", "deadlock", "thread 1 waits for condition"),
@@ -89,7 +91,8 @@ FIXED = {
     "locks": (
         "locked try timed cycle_of_three destroy_held mutex_seen readers_seen writer_seen freed_held "
         "wake_lost wake_late wake_nobody wake_two writer_writes readers_share upgrade semaphore "
-        "semaphore_late semaphore_main futex started many_started join_deadlock"
+        "semaphore_late semaphore_looks semaphore_polled semaphore_main futex started many_started "
+        "join_deadlock"
     ),
     "locks_cpp": (
         "std_mutex std_recursive std_ab_ba std_wake_lost std_wake_late std_shared std_thread "
@@ -220,6 +223,50 @@ def test_readers_hold_a_read_write_lock_together(compiler: str) -> None:
     run("locks", "readers_share_fixed", compiler)
     native = built("locks", compiler)
     assert native.outcome_count("readers_share_fixed", 1) > 0
+
+
+# Value at the first look and at the second one, as two digits.
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_a_search_reaches_each_pair_of_values_of_a_semaphore(mode: str) -> None:
+    native = built("locks", "gcc")
+    counts = [native.outcome_count("semaphore_looks_fixed", pair) for pair in range(4)]
+    done = run("locks", "semaphore_looks_fixed", "gcc", mode=mode, strategy="preemptions", bound=9)
+    now = [native.outcome_count("semaphore_looks_fixed", pair) for pair in range(4)]
+    assert done.exhausted
+    assert done.statistics["classes"] == 3
+    assert [after > before for before, after in zip(counts, now, strict=True)] == [
+        True,
+        True,
+        False,
+        True,
+    ]
+
+
+@pytest.mark.parametrize(
+    ("name", "faults", "line"),
+    [
+        ("try_ignored", (), " fails: it is not free  locks.h"),
+        ("timed_ignored", ("timeout",), " times out  locks.h"),
+        ("semaphore_ignored", (), " fails: it is not free  locks.h"),
+        ("semaphore_late", ("timeout",), " times out  locks.h"),
+        ("semaphore_looks", (), "look at m0 -> 1"),
+    ],
+)
+def test_a_trace_shows_what_did_not_get_its_lock(
+    name: str, faults: tuple[str, ...], line: str
+) -> None:
+    found = run("locks", name, "gcc", faults=faults).failure
+    assert found is not None
+    assert line in found.describe(built("locks", "gcc").SUBJECTS[name], width=200)
+
+
+def test_a_trace_of_a_lock_that_was_free_shows_no_failure() -> None:
+    found = run("locks", "unlocked", "gcc").failure
+    assert found is not None
+    text = found.describe(built("locks", "gcc").SUBJECTS["unlocked"], width=200)
+    assert "lock " in text
+    assert "fails" not in text
+    assert "times out" not in text
 
 
 @pytest.mark.parametrize("name", ["mutex_seen", "readers_seen", "writer_seen", "destroy_held"])

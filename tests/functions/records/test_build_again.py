@@ -14,8 +14,9 @@ import pytest
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import CLEAN, USAGE, VIOLATION
 from pulsar_ml.harness import Call, Subject, interleave, operations
-from pulsar_ml.harness.functions.build_again import build_again, reference
+from pulsar_ml.harness.functions.build_again import build_again
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
+from pulsar_ml.harness.signatures.recipes import reference
 from pulsar_ml.harness.subjects.recipe import Recipe, find_recipe, recipe_of
 from pulsar_ml.operations import _checked
 from tests import ROOT

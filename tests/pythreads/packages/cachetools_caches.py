@@ -3,41 +3,41 @@
 from __future__ import annotations
 
 import threading
+from importlib import import_module
 from typing import Any
-
-import cachetools
 
 from tests.pythreads.packages.running import together
 
+cachetools: Any = import_module("cachetools")
+
+
+def double(number: int) -> int:
+    return 2 * number
+
 
 def without_lock() -> None:
-    @cachetools.cached(cachetools.LRUCache(maxsize=1))
-    def double(number: int) -> int:
-        return 2 * number
-
-    together(*[lambda number=number: double(number) for number in (1, 2)])  # type: ignore[misc]
-    assert double(1) == 2
+    cached = cachetools.cached(cachetools.LRUCache(maxsize=1))(double)
+    together(lambda: cached(1), lambda: cached(2))
+    assert cached(1) == 2
 
 
 def expiring_without_lock() -> None:
-    @cachetools.cached(cachetools.TTLCache(maxsize=1, ttl=600))
-    def double(number: int) -> int:
-        return 2 * number
-
-    together(*[lambda number=number: double(number) for number in (1, 2)])  # type: ignore[misc]
-    assert double(1) == 2
+    cached = cachetools.cached(cachetools.TTLCache(maxsize=1, ttl=600))(double)
+    together(lambda: cached(1), lambda: cached(2))
+    assert cached(1) == 2
 
 
 def call_twice(**options: Any) -> list[int]:
     calls: list[int] = []
 
-    @cachetools.cached(cachetools.LRUCache(maxsize=2), **options)
-    def double(number: int) -> int:
+    def noted(number: int) -> int:
         calls.append(number)
         return 2 * number
 
+    cached = cachetools.cached(cachetools.LRUCache(maxsize=2), **options)(noted)
+
     def check() -> None:
-        assert double(3) == 6
+        assert cached(3) == 6
 
     together(check, check)
     return calls
@@ -54,14 +54,16 @@ def called_once_with_condition() -> None:
 def failing_with_condition() -> None:
     failures: list[int] = []
 
-    @cachetools.cached(cachetools.LRUCache(maxsize=2), condition=threading.Condition())
     def fail(number: int) -> int:
         failures.append(number)
         raise ValueError(number)
 
+    cache, condition = cachetools.LRUCache(maxsize=2), threading.Condition()
+    cached = cachetools.cached(cache, condition=condition)(fail)
+
     def call() -> None:
         try:
-            fail(1)
+            cached(1)
         except ValueError:
             return
         raise AssertionError("the failure is lost")

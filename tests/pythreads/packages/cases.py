@@ -163,6 +163,13 @@ CASES = (
     ),
     Case(
         "sqlalchemy==2.0.44",
+        "sqlalchemy_pools.singleton_thread_pool",
+        BUG,
+        "SingletonThreadPool closes a connection that another thread uses",
+        "documented by a warning",
+    ),
+    Case(
+        "sqlalchemy==2.0.44",
         "sqlalchemy_pools.lru_cache_values",
         BUG,
         "util.LRUCache.values() beside an assignment: the dictionary changed size",

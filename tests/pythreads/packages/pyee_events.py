@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import pyee
+from importlib import import_module
+from typing import Any
 
 from tests.pythreads.packages.running import together
 
-Emitter = getattr(pyee, "EventEmitter", None) or pyee.BaseEventEmitter
+pyee: Any = import_module("pyee")
 
 
 def once() -> None:
-    emitter = Emitter()
+    emitter = pyee.EventEmitter()
     heard: list[int] = []
 
     def listener(number: int) -> None:

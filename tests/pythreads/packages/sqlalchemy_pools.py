@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-from sqlalchemy import pool
-from sqlalchemy.util import LRUCache
-
 from tests.pythreads.packages.running import together
+
+pool: Any = import_module("sqlalchemy.pool")
+util: Any = import_module("sqlalchemy.util")
 
 
 class Connection:
@@ -25,13 +26,13 @@ class Connection:
 
 
 def new_pool(kind: Any, **options: Any) -> tuple[Any, list[Connection]]:
-    made: list[Connection] = []
+    drivers: list[Connection] = []
 
     def connect() -> Connection:
-        made.append(Connection())
-        return made[-1]
+        drivers.append(Connection())
+        return drivers[-1]
 
-    return kind(connect, **options), made
+    return kind(connect, **options), drivers
 
 
 def close(used: list[Any]) -> None:
@@ -43,12 +44,12 @@ def close(used: list[Any]) -> None:
 
 
 def unlimited_overflow() -> None:
-    connections, made = new_pool(pool.QueuePool, pool_size=1, max_overflow=-1)
+    connections, drivers = new_pool(pool.QueuePool, pool_size=1, max_overflow=-1)
     used: list[Any] = []
     together(*[lambda: used.append(connections.connect())] * 2)
     count = connections.checkedout()
     close(used)
-    assert count == len(made) == 2
+    assert count == len(drivers) == 2
 
 
 def assertion_pool() -> None:
@@ -67,15 +68,27 @@ def assertion_pool() -> None:
 
 
 def static_pool() -> None:
-    connections, made = new_pool(pool.StaticPool)
+    connections, drivers = new_pool(pool.StaticPool)
     used: list[Any] = []
     together(*[lambda: used.append(connections.connect())] * 2)
     close(used)
-    assert len(made) == 1, f"{len(made)} connections of a pool of one"
+    assert len(drivers) == 1, f"{len(drivers)} connections of a pool of one"
+
+
+def singleton_thread_pool() -> None:
+    connections, _ = new_pool(pool.SingletonThreadPool, pool_size=1)
+
+    def use() -> None:
+        connection = connections.connect()
+        closed = connection.dbapi_connection.closed
+        connection.close()
+        assert not closed, "another thread closed it"
+
+    together(use, use)
 
 
 def lru_cache_values() -> None:
-    cache: LRUCache[int, int] = LRUCache(10)
+    cache = util.LRUCache(10)
     cache[1] = 1
 
     def change() -> None:
@@ -85,7 +98,7 @@ def lru_cache_values() -> None:
 
 
 def limited() -> None:
-    connections, made = new_pool(pool.QueuePool, pool_size=1, max_overflow=0)
+    connections, drivers = new_pool(pool.QueuePool, pool_size=1, max_overflow=0)
 
     def use() -> None:
         connection = connections.connect()
@@ -96,5 +109,5 @@ def limited() -> None:
         connection.close()
 
     together(use, use)
-    assert len(made) == 1
+    assert len(drivers) == 1
     assert connections.checkedout() == 0

@@ -65,16 +65,18 @@ def joined_queue() -> None:
         worker.join()
 
 
+def double(number: int) -> int:
+    return 2 * number
+
+
 def bounded_lru_cache() -> None:
-    @in_python.lru_cache(maxsize=1)
-    def double(number: int) -> int:
-        return 2 * number
+    cached = in_python.lru_cache(maxsize=1)(double)
 
     def check(number: int) -> None:
-        assert double(number) == 2 * number
+        assert cached(number) == 2 * number
 
     together(lambda: check(1), lambda: check(2), lambda: check(1))
-    information = double.cache_info()
+    information = cached.cache_info()
     assert information.hits + information.misses == 3
     assert information.currsize == 1
     check(1)
@@ -84,23 +86,20 @@ def bounded_lru_cache() -> None:
 def lru_cache_called_once() -> None:
     calls: list[int] = []
 
-    @in_python.lru_cache(maxsize=2)
-    def double(number: int) -> int:
+    def noted(number: int) -> int:
         calls.append(number)
         return 2 * number
 
-    together(lambda: double(1), lambda: double(1))
+    cached = in_python.lru_cache(maxsize=2)(noted)
+    together(lambda: cached(1), lambda: cached(1))
     assert calls == [1]
 
 
 def unbounded_lru_cache_counts() -> None:
-    @in_python.lru_cache(maxsize=None)
-    def double(number: int) -> int:
-        return 2 * number
-
-    double(1)
-    together(lambda: double(1), lambda: double(1))
-    assert double.cache_info().hits == 2
+    cached = in_python.lru_cache(maxsize=None)(double)
+    cached(1)
+    together(lambda: cached(1), lambda: cached(1))
+    assert cached.cache_info().hits == 2
 
 
 class Part:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
-import urllib3
-
 from tests.pythreads.packages.running import together
+
+urllib3: Any = import_module("urllib3")
 
 
 class Connection:
@@ -17,17 +18,17 @@ class Connection:
         self.used = False
         self.sock = None
         self.is_connected = True
-        made.append(self)
+        connections.append(self)
 
     def close(self) -> None:
         self.closed = True
 
 
-made: list[Connection] = []  # in this execution
+connections: list[Connection] = []  # in this execution
 
 
 def new_pool(**options: Any) -> Any:
-    made.clear()
+    connections.clear()
     pool: Any = urllib3.HTTPConnectionPool("localhost", **options)
     pool.ConnectionCls = Connection
     return pool
@@ -77,7 +78,7 @@ def waiting_while_closed() -> None:
 def counted() -> None:
     pool = new_pool(maxsize=2)
     together(pool._get_conn, pool._get_conn)
-    assert pool.num_connections == len(made) == 2
+    assert pool.num_connections == len(connections) == 2
 
 
 def shared() -> None:
@@ -91,4 +92,4 @@ def shared() -> None:
         pool._put_conn(connection)
 
     together(use, use)
-    assert len(made) == 1
+    assert len(connections) == 1

@@ -103,10 +103,12 @@ static __attribute__((noinline)) void explain_deadlock(void)
         if (t->blocked_on != NONE) {
             const Object *o = &objects[t->blocked_on];
             blocked = 1;
-            at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for %s %u", at ? "; " : "", i,
-                                   NAMES[o->kind], t->blocked_on);
-            if (o->kind == OBJECT_THREAD && at < sizeof text)
-                at += (size_t)snprintf(text + at, sizeof text - at, ": of thread %u", (unsigned)o->address - 1);
+            if (o->kind == OBJECT_THREAD)
+                at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for the end of thread %u",
+                                       at ? "; " : "", i, (unsigned)o->address - 1);
+            else
+                at += (size_t)snprintf(text + at, sizeof text - at, "%sthread %d waits for %s %u", at ? "; " : "",
+                                       i, NAMES[o->kind], t->blocked_on);
             if (o->owner >= 0 && at < sizeof text)
                 at += (size_t)snprintf(text + at, sizeof text - at, " held by thread %d", o->owner);
             if (o->readers && at < sizeof text)
@@ -228,11 +230,23 @@ static int wait_for_lock(Thread *t, Object *o, int64_t until, uint64_t pc)
     return too_late(t, until) || wait_in_time(t, o, until, pc) ? ETIMEDOUT : 0;
 }
 
+/* The thread did not get the object: this error says why. Returns the error. */
+static int not_taken(Thread *t, const Object *o, int error, uint64_t pc)
+{
+    if (error != ETIMEDOUT)
+        hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
+    if (unlikely(E.recording)) {
+        int32_t at = trace_event(t, OP_LOCK, o->address, 0, error == ETIMEDOUT, pc);
+        if (at >= 0)
+            events[at].failed = 1;
+    }
+    return error;
+}
+
 /* 0, or what pthread_mutex_lock returns for its kind. */
 static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
-    int late;
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     if (until != FOREVER)
@@ -242,8 +256,8 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
     if (o->owner == t->number && kind != MUTEX_RECURSIVE && until == FOREVER)
         misuse(t, mutex, "a thread locks a mutex that it already holds", pc);
     while (o->owner >= 0 && (o->owner != t->number || kind != MUTEX_RECURSIVE))
-        if ((late = wait_for_lock(t, o, until, pc)) != 0)
-            return late;
+        if (wait_for_lock(t, o, until, pc))
+            return not_taken(t, o, ETIMEDOUT, pc);
     o->owner = t->number;
     o->count++;
     lock_touched(o, t);
@@ -257,10 +271,8 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     observe_lock(t, (uint32_t)(o - objects));
-    if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number)) {
-        hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
-        return EBUSY;
-    }
+    if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number))
+        return not_taken(t, o, EBUSY, pc);
     o->owner = t->number;
     o->count++;
     lock_touched(o, t);
@@ -305,7 +317,6 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
-    int late;
     announce(t, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
     if (tries || until != FOREVER)
@@ -313,12 +324,10 @@ static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64
     if (o->owner == t->number && !tries && until == FOREVER)
         misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
     while (o->owner >= 0 || (writes && o->readers)) {
-        if (tries) {
-            hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
-            return EBUSY;
-        }
-        if ((late = wait_for_lock(t, o, until, pc)) != 0)
-            return late;
+        if (tries)
+            return not_taken(t, o, EBUSY, pc);
+        if (wait_for_lock(t, o, until, pc))
+            return not_taken(t, o, ETIMEDOUT, pc);
     }
     if (writes) {
         acquire_readers(t, o);
@@ -428,21 +437,36 @@ static Object *find_semaphore(Thread *t, sem_t *semaphore)
 static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
-    int late;
     announce(t, (uintptr_t)semaphore, 1);
     o = find_semaphore(t, semaphore);
     while (o->count == 0) {
-        if (tries) {
-            hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
-            return EAGAIN;
-        }
-        if ((late = wait_for_lock(t, o, until, pc)) != 0)
-            return late;
+        if (tries)
+            return not_taken(t, o, EAGAIN, pc);
+        if (wait_for_lock(t, o, until, pc))
+            return not_taken(t, o, ETIMEDOUT, pc);
     }
     o->count--;
     lock_touched(o, t);
     acquired(t, o, OP_LOCK, pc);
     return 0;
+}
+
+/* A look at the value is a step. It orders nothing, and finds the newest value. */
+static int semaphore_value(Thread *t, sem_t *semaphore, uint64_t pc)
+{
+    Object *o;
+    announce(t, (uintptr_t)semaphore, 0);
+    o = find_semaphore(t, semaphore);
+    E.hooks++;
+    lock_touched(o, t);
+    for (int i = 0; i < E.n; i++)
+        E.touched_twice |= i != t->number && o->clock[i] > 0;   /* that thread posted */
+    E.class_hash += mix64(mix64((uint64_t)o->last << 32 | t->step) + o->count);
+    hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ o->count ^ 0xA000);
+    t->watch_lost = 1;
+    if (unlikely(E.recording))
+        trace_event(t, OP_LOOK, (uintptr_t)semaphore, (int)sizeof(int), o->count, pc);
+    return (int)o->count;
 }
 
 static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)

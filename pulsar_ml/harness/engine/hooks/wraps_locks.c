@@ -251,9 +251,10 @@ EXPORT int __wrap_sem_post(sem_t *s)
 
 EXPORT int __wrap_sem_getvalue(sem_t *s, int *value)
 {
+    Thread *t = controlled();
     if (current == NULL)
         return sem_getvalue(s, value);
-    *value = (int)find_semaphore(current, s)->count;
+    *value = t ? semaphore_value(t, s, PC) : (int)find_semaphore(current, s)->count;
     return 0;
 }
 

@@ -22,7 +22,8 @@ static inline void clock_copy(uint32_t *into, const uint32_t *from)
     entries_copy(E.width, into, from);
 }
 
-/* What four_reach() finds at least when some entry of the last of the four clocks is small enough. */
+/* The least result of four_reach() when some entry of the last of the four clocks is small enough.
+ */
 enum { NEWEST_REACHED = 1 << 12 };
 
 #if defined(__SSE4_1__)

@@ -174,9 +174,11 @@ INLINED Thread *switch_to(Thread *from, Thread *to)
     return (Thread *)fiber_switch(&from->fiber, &to->fiber);
 }
 
-/* Of CPython, if this process has it. */
+/* Of CPython, if this process has it. A benchmark that includes this file has CPython's header. */
+#if !defined(Py_PYTHON_H)
 extern int PyGILState_Check(void) __attribute__((weak));
 extern void *PyEval_SaveThread(void) __attribute__((weak));
+#endif
 
 /* Ends the execution from within a fiber; its fibers are not resumed but prepared anew. */
 static void __attribute__((noreturn, noinline)) abandon(void)

@@ -8,9 +8,6 @@ static PyObject *no_more;         /* sys.monitoring.DISABLE: this place is not a
 /* The trace function of a thread state; events of sys.monitoring need none. */
 static void follow_state(int on) {}
 
-/* Is the caller a thread of the execution? Other threads of the system are announced, too. */
-static inline int in_execution(void) { return me != NULL && PyThreadState_Get() == active; }
-
 /* on_start(code, offset): a function begins or goes on. Its instructions are announced from now on
  * if it is under test. */
 static PyObject *on_start(PyObject *module, PyObject *const *arguments, Py_ssize_t n)
@@ -18,7 +15,7 @@ static PyObject *on_start(PyObject *module, PyObject *const *arguments, Py_ssize
     PyFiber *f = me;
     PyObject *result;
     Code *code;
-    if (!in_execution())
+    if (running() == NULL)   /* a thread of the system beside the execution */
         Py_RETURN_NONE;
     code = code_of((PyCodeObject *)arguments[0]);
     if (code == NULL)
@@ -42,7 +39,7 @@ static PyObject *on_instruction(PyObject *module, PyObject *const *arguments, Py
     const Instruction *i;
     Code *code;
     int at;
-    if (unlikely(!in_execution()))
+    if (unlikely(running() == NULL))
         Py_RETURN_NONE;
     code = code_of((PyCodeObject *)arguments[0]);
     if (code == NULL)

@@ -14,6 +14,13 @@ static uint32_t ended_executions;
 
 static void *unwinder[5];
 
+/* The fiber that calls; NULL outside executions, and in a thread of the system beside them. */
+static inline PyFiber *running(void) { return me != NULL && PyThreadState_Get() == active ? me : NULL; }
+
+/* Does the caller run between the end of an execution and the next one? */
+static int clearing;
+static inline int behind_execution(void) { return clearing && PyThreadState_Get() == host; }
+
 static void use_state(PyThreadState *ts)
 {
     if (active != ts) {
@@ -197,6 +204,7 @@ static void after_execution(int ended)
     }
     me = NULL;
     use_state(host);
+    clearing = 1;
     for (int i = 0; i < n_fibers; i++) {
         if (fibers[i].active)
             forget_thread(&fibers[i]);
@@ -205,6 +213,7 @@ static void after_execution(int ended)
     }
     n_fibers = 0;
     kept_clear();
+    clearing = 0;
     if (alive)
         call_quietly(0);
     if (++ended_executions % COLLECT_AFTER == 0) {

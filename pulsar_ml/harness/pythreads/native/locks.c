@@ -1,6 +1,6 @@
-/* Locks, queues, clocks and random numbers of the interpreter's own modules as the code under test
- * calls them. Their functions are replaced in the tables that hold their addresses, so every
- * reference that a program took before is replaced, too, and nothing is left behind afterwards.
+/* Locks and queues of the interpreter's own modules as the code under test calls them. Their
+ * functions are replaced in the tables that hold their addresses, so every reference that a program
+ * took before is replaced, too, and nothing is left behind afterwards.
  *
  * A lock stays the interpreter's object. A thread that does not get it waits in the engine. */
 
@@ -112,6 +112,16 @@ static int try_lock(PyObject *lock)
     return got == Py_True;
 }
 
+/* Releases a lock with an exception set, which stays. */
+static void give_back(PyObject *lock)
+{
+    PyObject *type, *value, *traceback, *result;
+    PyErr_Fetch(&type, &value, &traceback);
+    result = original.lock_release(lock, NULL);
+    Py_XDECREF(result);
+    PyErr_Restore(type, value, traceback);
+}
+
 static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
 {
     PyFiber *f = me;
@@ -130,17 +140,34 @@ static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
     }
     if (got < 0)
         return NULL;
-    if (acquired_at(f, lock_key(lock), 1) < 0)
+    if (acquired_at(f, lock_key(lock), 1) < 0) {
+        give_back(lock);          /* the caller does not know that it has the lock */
         return NULL;
+    }
     Py_RETURN_TRUE;
+}
+
+/* A finalizer that runs behind an execution takes a lock. It cannot wait: nobody would release the
+ * lock, for the threads are gone. */
+static PyObject *acquire_behind(PyObject *lock, PyObject *arguments, PyObject *keywords)
+{
+    int blocking, got;
+    int64_t span;
+    if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
+        return NULL;
+    got = try_lock(lock);
+    if (got == 0 && blocking)
+        PyErr_SetNone(Abandoned);
+    return got < 0 || PyErr_Occurred() ? NULL : PyBool_FromLong(got);
 }
 
 static PyObject *lock_acquire(PyObject *lock, PyObject *arguments, PyObject *keywords)
 {
     int blocking;
     int64_t span;
-    if (me == NULL)
-        return original.lock_acquire(lock, arguments, keywords);
+    if (running() == NULL)
+        return behind_execution() ? acquire_behind(lock, arguments, keywords)
+                                  : original.lock_acquire(lock, arguments, keywords);
     if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
         return NULL;
     return take_lock(lock, blocking, span);
@@ -148,12 +175,14 @@ static PyObject *lock_acquire(PyObject *lock, PyObject *arguments, PyObject *key
 
 static PyObject *lock_release(PyObject *lock, PyObject *unused)
 {
-    PyFiber *f = me;
+    PyFiber *f = running();
     PyObject *result;
     if (f == NULL)
         return original.lock_release(lock, unused);
-    if (point_at(f, lock_key(lock)) < 0)
+    if (point_at(f, lock_key(lock)) < 0) {
+        give_back(lock);          /* `with` does not try again */
         return NULL;
+    }
     result = original.lock_release(lock, unused);
     if (result && released_at(f, lock_key(lock)) < 0)
         Py_CLEAR(result);
@@ -164,7 +193,7 @@ static PyObject *lock_exit(PyObject *lock, PyObject *unused) { return lock_relea
 
 static void lock_free(PyObject *lock)
 {
-    if (me)
+    if (running())
         forget_lock(lock);
     original.lock_free(lock);
 }
@@ -222,7 +251,7 @@ static PyObject *rlock_acquire(PyObject *lock, PyObject *arguments, PyObject *ke
 {
     int blocking;
     int64_t span;
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_acquire(lock, arguments, keywords);
     if (acquire_arguments(arguments, keywords, &blocking, &span) < 0)
         return NULL;
@@ -250,7 +279,7 @@ static int leave_rlock(PyObject *lock, int64_t count)
 
 static PyObject *rlock_release(PyObject *lock, PyObject *unused)
 {
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_release(lock, unused);
     if (leave_rlock(lock, 1) < 0)
         return NULL;
@@ -261,7 +290,7 @@ static PyObject *rlock_exit(PyObject *lock, PyObject *unused) { return rlock_rel
 
 static PyObject *rlock_is_owned(PyObject *lock, PyObject *unused)
 {
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_is_owned(lock, unused);
     return PyBool_FromLong(owned(lock)->count && owned(lock)->owner == me->number);
 }
@@ -269,7 +298,7 @@ static PyObject *rlock_is_owned(PyObject *lock, PyObject *unused)
 static PyObject *rlock_release_save(PyObject *lock, PyObject *unused)
 {
     int64_t count;
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_release_save(lock, unused);
     count = owned(lock)->count;
     if (leave_rlock(lock, count ? count : 1) < 0)
@@ -282,7 +311,7 @@ static PyObject *rlock_acquire_restore(PyObject *lock, PyObject *arguments)
     long long count;
     int number;
     PyObject *got;
-    if (me == NULL)
+    if (running() == NULL)
         return original.rlock_acquire_restore(lock, arguments);
     if (!PyArg_ParseTuple(arguments, "(Li):_acquire_restore", &count, &number))
         return NULL;
@@ -295,7 +324,7 @@ static PyObject *rlock_acquire_restore(PyObject *lock, PyObject *arguments)
 
 static void rlock_free(PyObject *lock)
 {
-    if (me) {
+    if (running()) {
         owned(lock)->count = 0;
         forget_lock(lock);
     }
@@ -306,7 +335,7 @@ static void rlock_free(PyObject *lock)
 
 static PyObject *queue_put(PyObject *queue, PyObject *const *arguments, Py_ssize_t n, PyObject *names)
 {
-    PyFiber *f = me;
+    PyFiber *f = running();
     PyObject *result;
     if (f == NULL)
         return original.queue_put(queue, arguments, n, names);
@@ -348,8 +377,9 @@ static PyObject *queue_get(PyObject *queue, PyTypeObject *type, PyObject *const 
     PyObject *values[2] = {Py_True, Py_None};
     int64_t span = -1;
     int blocking;
-    if (me == NULL)
-        return original.queue_get(queue, type, arguments, n, names);
+    if (running() == NULL)
+        return behind_execution() ? original.queue_get_nowait(queue, type, NULL, 0, NULL)
+                                  : original.queue_get(queue, type, arguments, n, names);
     for (Py_ssize_t i = 0; i < n && i < 2; i++)
         values[i] = arguments[i];
     for (Py_ssize_t i = 0; names && i < PyTuple_GET_SIZE(names); i++)
@@ -373,121 +403,5 @@ static PyObject *queue_get(PyObject *queue, PyTypeObject *type, PyObject *const 
 static PyObject *queue_get_nowait(PyObject *queue, PyTypeObject *type, PyObject *const *arguments, Py_ssize_t n,
                                   PyObject *names)
 {
-    return me ? queue_take(queue, type, 0, 0) : original.queue_get_nowait(queue, type, arguments, n, names);
-}
-
-/* Clocks --------------------------------------------------------------------------------------- */
-
-static const double EPOCH = 1700000000;   /* of virtual wall time, in seconds */
-
-#define CLOCK(name, value)                                                        \
-    static PyObject *virtual_##name(PyObject *module, PyObject *unused)           \
-    {                                                                             \
-        int64_t now;                                                              \
-        if (me == NULL)                                                           \
-            return original.name(module, unused);                                 \
-        now = pml_python_clock(!me->unwinding);                                   \
-        return value;                                                             \
-    }
-
-CLOCK(time, PyFloat_FromDouble(EPOCH + (double)now / 1e9))
-CLOCK(time_ns, PyLong_FromLongLong((long long)EPOCH * 1000000000 + now))
-CLOCK(monotonic, PyFloat_FromDouble((double)now / 1e9))
-CLOCK(monotonic_ns, PyLong_FromLongLong(now))
-CLOCK(perf_counter, PyFloat_FromDouble((double)now / 1e9))
-CLOCK(perf_counter_ns, PyLong_FromLongLong(now))
-
-static PyObject *virtual_sleep(PyObject *module, PyObject *seconds)
-{
-    PyFiber *f = me;
-    double span;
-    int64_t nanoseconds;
-    if (f == NULL)
-        return original.sleep(module, seconds);
-    span = PyFloat_AsDouble(seconds);
-    if (PyErr_Occurred())
-        return NULL;
-    if (span < 0) {
-        PyErr_SetString(PyExc_ValueError, "sleep length must be non-negative");
-        return NULL;
-    }
-    if (f->unwinding)
-        return unwinding_step(f) < 0 ? NULL : Py_NewRef(Py_None);
-    if (span_of(span, 1, &nanoseconds) < 0)
-        return NULL;
-    note_stack();
-    if (IN_ENGINE(f, pml_python_sleep(nanoseconds)) < 0)
-        return NULL;
-    Py_RETURN_NONE;
-}
-
-/* Random numbers ------------------------------------------------------------------------------- */
-
-static PyObject *virtual_urandom(PyObject *module, PyObject *size)
-{
-    PyObject *result;
-    Py_ssize_t n;
-    if (me == NULL)
-        return original.urandom(module, size);
-    n = PyNumber_AsSsize_t(size, PyExc_OverflowError);
-    if (n == -1 && PyErr_Occurred())
-        return NULL;
-    if (n < 0) {
-        PyErr_SetString(PyExc_ValueError, "negative argument not allowed");
-        return NULL;
-    }
-    result = PyBytes_FromStringAndSize(NULL, n);
-    for (Py_ssize_t i = 0; result && i < n; i++)
-        PyBytes_AS_STRING(result)[i] = (char)(pml_python_random() >> 24);
-    return result;
-}
-
-static int random_seeded;         /* the module's generator, in this execution */
-
-/* Seeds a generator from the engine's numbers. */
-static PyObject *seed_by_engine(PyObject *generator)
-{
-    PyObject *seed = PyLong_FromUnsignedLongLong(pml_python_random()), *result;
-    if (seed == NULL)
-        return NULL;
-    result = original.random_seed(generator, &seed, 1);
-    Py_DECREF(seed);
-    return result;
-}
-
-static int seed_once(PyObject *generator)
-{
-    PyObject *result;
-    if (me == NULL || random_seeded || generator != session.random)
-        return 0;
-    random_seeded = 1;
-    result = seed_by_engine(generator);
-    Py_XDECREF(result);
-    return result ? 0 : -1;
-}
-
-static PyObject *virtual_random(PyObject *generator, PyObject *unused)
-{
-    return seed_once(generator) < 0 ? NULL : original.random_random(generator, unused);
-}
-
-static PyObject *virtual_getrandbits(PyObject *generator, PyObject *bits)
-{
-    return seed_once(generator) < 0 ? NULL : original.random_getrandbits(generator, bits);
-}
-
-static PyObject *virtual_seed(PyObject *generator, PyObject *const *arguments, Py_ssize_t n)
-{
-    if (me && generator == session.random)
-        random_seeded = 1;
-    if (me && (n == 0 || arguments[0] == Py_None))
-        return seed_by_engine(generator);
-    return original.random_seed(generator, arguments, n);
-}
-
-static PyObject *virtual_get_ident(PyObject *module, PyObject *unused)
-{
-    if (me == NULL || me->number == 0)
-        return original.get_ident(module, unused);
-    return PyLong_FromLong(IDENT + me->number);
+    return running() ? queue_take(queue, type, 0, 0) : original.queue_get_nowait(queue, type, arguments, n, names);
 }

@@ -7,6 +7,7 @@
 #include "pulsar_ml/harness/pythreads/native/locations.c"
 #include "pulsar_ml/harness/pythreads/native/codes.c"
 #include "pulsar_ml/harness/pythreads/native/locks.c"
+#include "pulsar_ml/harness/pythreads/native/clocks.c"
 #include "pulsar_ml/harness/pythreads/native/threads.c"
 #include "pulsar_ml/harness/pythreads/native/points.c"
 #include "pulsar_ml/harness/pythreads/native/events.c"

@@ -74,13 +74,13 @@ static PyObject *thread_init(PyObject *thread, PyObject *arguments, PyObject *ke
     variables = variables_of(thread);
     creation = PyLong_FromUnsignedLong(threads_made);
     failed = kwargs == NULL || text == NULL || variables == NULL || creation == NULL ||
-             (me && PyDict_SetItem(variables, N_made, creation) < 0) ||
+             (running() && PyDict_SetItem(variables, N_made, creation) < 0) ||
              PyDict_SetItem(variables, N_target, target) < 0 ||
              PyDict_SetItem(variables, N_name, text) < 0 ||
              PyDict_SetItem(variables, N_args, args && args != Py_None ? args : no_arguments) < 0 ||
              PyDict_SetItem(variables, N_kwargs, kwargs) < 0 ||
              PyDict_SetItem(variables, N_daemonic, daemon != Py_None ? daemon
-                            : me && me->daemon ? Py_True : Py_False) < 0 ||
+                            : running() && me->daemon ? Py_True : Py_False) < 0 ||
              PyDict_SetItem(variables, N_ident, Py_None) < 0 ||
              PyDict_SetItem(variables, N_native_id, Py_None) < 0 ||
              PyDict_SetItem(variables, N_started, session.new_event) < 0 ||
@@ -133,7 +133,7 @@ static PyObject *thread_start(PyObject *thread, PyObject *unused)
 {
     PyObject *variables, *target, *run, *number, *ident, *args, *kwargs;
     int started, failed;
-    if (me == NULL) {
+    if (running() == NULL) {
         PyErr_SetString(PyExc_RuntimeError, "a thread was started outside the executions of its test");
         return NULL;
     }
@@ -213,7 +213,7 @@ static PyObject *thread_join(PyObject *thread, PyObject *arguments, PyObject *ke
         if (PyErr_Occurred() || span_of(seconds < 0 ? 0 : seconds, 1, &span) < 0)
             return NULL;
     }
-    number = me ? number_of(thread) : -1;
+    number = running() ? number_of(thread) : -1;
     if (number < 0) {
         PyErr_SetString(PyExc_RuntimeError, "cannot join thread before it is started");
         return NULL;
@@ -229,7 +229,7 @@ static PyObject *thread_join(PyObject *thread, PyObject *arguments, PyObject *ke
 
 static PyObject *thread_is_alive(PyObject *thread, PyObject *unused)
 {
-    PyFiber *f = me;
+    PyFiber *f = running();
     int number = f ? number_of(thread) : -1;
     if (number < 0)
         Py_RETURN_FALSE;
@@ -243,7 +243,7 @@ static PyObject *start_new_thread(PyObject *module, PyObject *arguments)
 {
     PyObject *function, *args, *kwargs = NULL;
     int number;
-    if (me == NULL)
+    if (running() == NULL)
         return original.start_new_thread(module, arguments);
     if (!PyArg_ParseTuple(arguments, "OO!|O!:start_new_thread", &function, &PyTuple_Type, &args, &PyDict_Type,
                           &kwargs))

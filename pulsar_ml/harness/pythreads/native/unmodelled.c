@@ -25,7 +25,7 @@ enum { N_UNMODELLED = sizeof unmodelled / sizeof *unmodelled };
 
 static PyObject *not_modelled(int number, PyObject *self, void *a, void *b, void *c, void *d)
 {
-    PyFiber *f = me;
+    PyFiber *f = running();
     char text[200];
     if (f == NULL)
         return ((AnyFunction)(void *)unmodelled[number].before)(self, a, b, c, d);

@@ -5,6 +5,8 @@ from __future__ import annotations
 import threading
 import time
 
+pause = time.sleep  # takes no real time within an execution
+
 
 class TokenBucket:
     """Starts empty, and gets a token for each second."""
@@ -36,7 +38,7 @@ def run(safe: bool) -> None:
     bucket = TokenBucket()
     begin = bucket.filled
     taken: list[bool] = []
-    time.sleep(1)
+    pause(1)
 
     def take() -> None:
         taken.append(bucket.take() if safe else bucket.take_unsafely())

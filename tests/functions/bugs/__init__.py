@@ -1,0 +1,1 @@
+"""The twenty small programs of tests/functions/programs, each buggy and mended."""
