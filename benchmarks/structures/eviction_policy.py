@@ -15,7 +15,7 @@ T = TypeVar("T")
 
 KINDS = tuple(EVICTION_POLICIES)
 # Policies that keep an entry while a read of it is expected.
-WAITING = ("central_queue", "released_queue", "stash_queue")
+WAITING = ("central_queue", "released_queue", "released_5", "stash_queue")
 
 COUNT = 200_000  # entries in the cache before the passes
 LEDGERS = (1, 1_000, 100_000)

@@ -300,7 +300,7 @@ cdef class ManagedCursorContainer(NamedCursors):
                 native_leave()
         return id != 0
 
-    def cursor_updated(
+    def update_cursor(
         self, str name not None, at
     ) -> tuple[Position | None, Position | None] | None:
         """Say where a cursor is now and return the slowest position before and after.

@@ -157,7 +157,7 @@ cdef class Entry:
 
     @property
     def expected_reads(self) -> int:
-        """Reads still expected. It may be negative: a copy that was not expected counts, too."""
+        """Reads still expected. It may be negative under released_queue and stash_queue only."""
         check_usable(self)
         return entry_expected_reads(&self.owner.memory.entries, self.handle)
 

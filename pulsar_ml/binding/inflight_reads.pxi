@@ -28,6 +28,14 @@ cdef int64_t to_reads_size(object value, str role, int64_t most) except -1:
     return value
 
 
+# Any number of 64 bits, where 0 and less switch a limit off; those below 0 are 0.
+cdef int64_t to_reads_limit(object value, str role, int64_t most) except -1:
+    value = PyNumber_Index(value)
+    if not INT64_MIN <= value <= most:
+        raise InvalidSizeError(f"{role}={value!r} is outside {INT64_MIN}..{most}")
+    return max(value, 0)
+
+
 # The entries of a list, each an Entry that nobody else holds and that is there once.
 cdef list own_entries(list entries):
     cdef Entry entry
@@ -179,20 +187,20 @@ cdef class Permits:
 cdef class InflightReadsLimiter:
     """A limit on the bytes of storage reads that are under way in a broker.
 
-    ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 is no limit;
-    ``acquire_timeout_millis`` and ``acquire_queue_size`` are the settings of the same names. All
-    methods may be called from any number of threads. Somebody has to call :meth:`expire` for
-    requests to time out. Raises InvalidSizeError, AllocationError. Origin: ``InflightReadsLimiter``
-    of Pulsar 4.1.
+    ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 or less is no limit;
+    ``acquire_timeout_millis``, of which 0 or less is no timeout, and ``acquire_queue_size`` are the
+    settings of the same names. All methods may be called from any number of threads. Somebody has
+    to call :meth:`expire` for requests to time out. Raises InvalidSizeError, AllocationError.
+    Origin: ``InflightReadsLimiter`` of Pulsar 4.0.7 and later.
     """
 
     cdef SharedLimiter* shared
     cdef readonly object max_bytes
 
     def __cinit__(self, *, max_bytes=0, acquire_timeout_millis=60000, acquire_queue_size=10000):
-        cdef int64_t most = to_reads_size(max_bytes, "max_bytes", INT64_MAX)
-        cdef int64_t timeout = to_reads_size(acquire_timeout_millis, "acquire_timeout_millis",
-                                             INT64_MAX // 1000000)
+        cdef int64_t most = to_reads_limit(max_bytes, "max_bytes", INT64_MAX)
+        cdef int64_t timeout = to_reads_limit(acquire_timeout_millis, "acquire_timeout_millis",
+                                              INT64_MAX // 1000000)
         cdef int64_t queue_size = to_reads_size(acquire_queue_size, "acquire_queue_size", MOST_WAITING)
         self.max_bytes = max_bytes
         self.shared = <SharedLimiter*>allocate_zeroed(1, sizeof(SharedLimiter))
@@ -217,7 +225,8 @@ cdef class InflightReadsLimiter:
         called once, in any thread and perhaps before this returns, with None when the request
         failed.
 
-        A callback that raises refuses: the permits go back, and the exception goes to
+        A request above ``max_bytes`` is one for ``max_bytes``: it gets that when nothing is in
+        flight. A callback that raises refuses: the permits go back, and the exception goes to
         sys.unraisablehook. Raises ReadLimitError when the queue is full or the limiter closed,
         InvalidSizeError.
         """
@@ -248,7 +257,7 @@ cdef class InflightReadsLimiter:
 
     def expire(self, *, now_ns=None) -> int | None:
         """Fail what waited too long. Nanoseconds until the next request is due, None when none
-        waits.
+        waits or there is no timeout.
         """
         cdef int64_t now = to_now(now_ns, "now_ns")
         cdef int64_t due

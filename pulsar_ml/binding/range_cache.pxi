@@ -200,6 +200,14 @@ cdef class RangeCache:
                 return Removed(0, 0)
         return self.remove(low, high)
 
+    def invalidate_entries(self, before) -> Removed:
+        """Invalidate all entries before a position. Raises InvalidPositionError, ClosedError."""
+        cdef NativePosition end = to_position(before, "before")
+        if end.ledger_id < 0 or (end.ledger_id == 0 and end.entry_id < 0):
+            self.check_open()
+            return Removed(0, 0)
+        return self.remove_range((0, 0), before, last_inclusive=False)
+
     def clear(self) -> Removed:
         """Invalidate everything and return what this call removed."""
         self.check_open()

@@ -344,9 +344,9 @@ def without_effect(config: CacheConfig) -> dict[str, str]:
         ignored(
             "managedLedgerCacheEvictionFrequency is set", "managedLedgerCacheEvictionIntervalMs"
         )
-    if config.max_reads_in_flight_size_in_mb == 0:
+    if config.max_reads_in_flight_size_in_mb <= 0:
         ignored(
-            "managedLedgerMaxReadsInFlightSizeInMB is 0",
+            "managedLedgerMaxReadsInFlightSizeInMB is 0 or less",
             "managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis",
             "managedLedgerMaxReadsInFlightPermitsAcquireQueueSize",
         )

@@ -238,13 +238,15 @@ READS = (
         kind=int,
         default=0,
         unit="MB",
-        low=0,
+        low=-(MAX_LONG // 2**20),
         high=MAX_LONG // 2**20,
-        meaning="Bytes that reads may have in flight until they are delivered; 0: no limit.",
+        meaning=(
+            "Bytes that reads may have in flight until they are delivered; 0 or less: no limit."
+        ),
         interplay=(
             "Pulsar 5.0 derives its default: 15 % of direct memory, at least 5 MB. The estimate "
             "of a read is entries x (average + 64) bytes; a read above the limit "
-            "can only time out."
+            "waits until nothing else is in flight."
         ),
     ),
     Setting(
@@ -252,10 +254,12 @@ READS = (
         kind=int,
         default=60000,
         unit="ms",
-        low=0,
+        low=-(MAX_LONG // 1_000_000),
         high=MAX_LONG // 1_000_000,
-        meaning="The longest time that a read waits for its share of the limit.",
-        interplay="No effect when managedLedgerMaxReadsInFlightSizeInMB is 0.",
+        meaning=(
+            "The longest time that a read waits for its share of the limit; 0 or less: no end."
+        ),
+        interplay="No effect when managedLedgerMaxReadsInFlightSizeInMB is 0 or less.",
     ),
     Setting(
         key="managedLedgerMaxReadsInFlightPermitsAcquireQueueSize",
@@ -265,6 +269,6 @@ READS = (
         low=0,
         high=MAX_INT,
         meaning="Reads that may wait for the limit; the next one fails at once.",
-        interplay="No effect when managedLedgerMaxReadsInFlightSizeInMB is 0.",
+        interplay="No effect when managedLedgerMaxReadsInFlightSizeInMB is 0 or less.",
     ),
 )

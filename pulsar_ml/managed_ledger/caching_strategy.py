@@ -94,7 +94,7 @@ class SlowestCursor:
         self.cursors.add(cursor, self.wanted_from(read, mark_delete))
 
     def move(self, cursor: str, read: Position, mark_delete: Position) -> None:
-        self.cursors.cursor_updated(cursor, self.wanted_from(read, mark_delete))
+        self.cursors.update_cursor(cursor, self.wanted_from(read, mark_delete))
 
     def remove(self, cursor: str) -> None:
         self.cursors.remove_cursor(cursor)

@@ -209,18 +209,23 @@ class EntryCache:
         expected: int,
         entries: list[Entry],
     ) -> None:
-        """Appends a stored entry to ``entries``; caches a requested one that expects reads."""
+        """Appends a stored entry to ``entries``; caches a requested one that expects reads.
+
+        A foreign entry may have ids that no position can have, such as -1: it is left out.
+        """
         at = Position(stored.ledger_id, stored.entry_id)
+        is_requested = stored.ledger_id == ledger_id and stored.entry_id in requested
+        if not is_requested and min(at) < 0:
+            return
         entries.append(self.manager.entry(at, stored.data, expected_reads=expected))
-        if expected and stored.ledger_id == ledger_id and stored.entry_id in requested:
+        if expected and is_requested:
             self.insert(at, entries[-1])
 
     # Invalidation ---------------------------------------------------------------------------------
 
     def invalidate_entries(self, before: Position) -> None:
         """Forget what is before a position."""
-        if before > Position(-1, 0):
-            self.cached.remove_range(Position(-1, 0), before, last_inclusive=False)
+        self.cached.invalidate_entries(before)
 
     def invalidate_ledger(self, ledger_id: int) -> None:
         """Forget a ledger, and let nothing join its reads."""

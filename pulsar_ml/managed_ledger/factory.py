@@ -56,8 +56,10 @@ class ManagedLedgerFactory(AfterFork):
     """Opens managed ledgers over a storage and a cache manager, which the caller closes.
 
     Args:
-        max_reads_in_flight_bytes: managedLedgerMaxReadsInFlightSizeInMB in bytes; 0: no limit.
-        acquire_timeout_millis: managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis.
+        max_reads_in_flight_bytes: managedLedgerMaxReadsInFlightSizeInMB in bytes; 0 or less:
+            no limit.
+        acquire_timeout_millis: managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis; 0 or
+            less: none.
         acquire_queue_size: managedLedgerMaxReadsInFlightPermitsAcquireQueueSize.
         settings: the settings of ledgers opened without their own.
         executor: continues reads that waited for permits; default: a private thread.

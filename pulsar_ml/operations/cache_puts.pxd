@@ -136,7 +136,8 @@ cdef inline void range_put_alone(
         world.threads[thread].put_bytes[cache] += length
         result.words[0] = <int64_t>thread << 40 | world.threads[thread].incarnations
         result.words[1] = length
-    elif result.status == PML_EXISTS and not world.policy.base.intake.merges_counts:
+    elif (result.status == PML_EXISTS and not world.policy.row.merges_counts
+            and not world.policy.row.counts_of_4):
         cached = world_get(world, thread, cache, world_position(world, key))
         if cached:
             world_same_reads(world, key, cached, newest, violation)

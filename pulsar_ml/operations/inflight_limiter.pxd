@@ -2,8 +2,10 @@
 # while or by copies that threads pass on, time that goes on, and callbacks that refuse what they
 # are granted.
 #
-# A callback reads how many permits remain: one that was run under the monitor would wait
-# for itself. After each operation the queue is looked at under the monitor.
+# A request above the maximum is one for the maximum: with nothing in flight it is granted that, and
+# while it waits, something is in flight. A callback reads how many permits remain: one that was run
+# under the monitor would wait for itself. After each operation the queue is looked at under the
+# monitor.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
@@ -68,6 +70,7 @@ cdef enum:
 cdef enum:
     IL_TOLD_TWICE = 1
     IL_WRONG_PERMITS = 2
+    IL_FAILED_EARLY = 3
 
 
 cdef struct LimiterRequest:
@@ -126,6 +129,9 @@ cdef inline bint limiter_told(
     if permits != (request.permits if granted else 0):
         i32_store_relaxed(&run.wrong, IL_WRONG_PERMITS)
     if not granted:
+        # Only the last check closes, when all threads have ended.
+        if run.limiter.timeout <= 0 and not run.limiter.closed:
+            i32_store_relaxed(&run.wrong, IL_FAILED_EARLY)
         i64_fetch_add_relaxed(&run.failed, 1)
         # The request's thread goes on from here: the last access. Likewise below.
         i32_store_release(&request.state, IL_FAILED)
@@ -152,6 +158,9 @@ cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation*
         if limiter_waiter(limiter, limiter.first).permits <= remaining:
             violate(violation, b"I90", b"a request for %lld permits waits while %lld remain",
                     limiter_waiter(limiter, limiter.first).permits, remaining, 0)
+        if remaining == limiter.maximum:
+            violate(violation, b"IL-6", b"a request for %lld permits waits while nothing is in flight",
+                    limiter_waiter(limiter, limiter.first).permits, 0, 0)
         if limiter_is_expired(limiter, limiter_waiter(limiter, limiter.first)):
             violate(violation, b"I90", b"a request of time %lld waits at %lld with a timeout of %lld",
                     limiter_waiter(limiter, limiter.first).since, limiter.now, limiter.timeout)
@@ -176,6 +185,8 @@ cdef inline void limiter_report(LimiterRun* run, PmlViolation* violation) noexce
         violate(violation, b"I82", b"a request that did not wait was answered", 0, 0, 0)
     elif wrong == IL_WRONG_PERMITS:
         violate(violation, b"I88", b"a request was answered with other permits than it requested", 0, 0, 0)
+    elif wrong == IL_FAILED_EARLY:
+        violate(violation, b"IL-7", b"a request failed although there is no timeout", 0, 0, 0)
 
 
 cdef inline void limiter_ask(
@@ -193,11 +204,13 @@ cdef inline void limiter_ask(
         result.status = IL_FULL
         return
     request.permits = call.arguments[0]
+    if 0 < run.limiter.maximum < request.permits:
+        request.permits = run.limiter.maximum
     request.declines = call.arguments[1] != 0
     i32_store_relaxed(&request.answers, 0)
     i32_store_relaxed(&request.state, IL_WAITS)
-    acquired = limiter_acquire(&run.limiter, request.permits, i64_load_relaxed(&run.clock), limiter_told, run,
-                               <int64_t>thread << 8 | i, &taken)
+    acquired = limiter_acquire(&run.limiter, call.arguments[0], i64_load_relaxed(&run.clock),
+                               limiter_told, run, <int64_t>thread << 8 | i, &taken)
     result.status = acquired
     if acquired == PERMITS_GRANTED:
         if run.limiter.maximum > 0 and taken != request.permits:
@@ -268,7 +281,7 @@ cdef inline void limiter_apply(
     elif call.code == IL_EXPIRE:
         now = i64_fetch_add_relaxed(&run.clock, call.arguments[0]) + call.arguments[0]
         due = limiter_expire(&run.limiter, now)
-        if due == 0 or due > run.limiter.timeout:
+        if due == 0 or (due > 0 and due > run.limiter.timeout):
             violate(violation, b"I90", b"the next request is due in %lld of %lld", due, run.limiter.timeout,
                     0)
         result.words[3] = due
@@ -344,8 +357,8 @@ cdef inline void inflight_limiter_subject(SubjectTable* table) noexcept nogil:
     table_start(table, b"inflight_limiter", b"Permits of reads under way, with a queue and a timeout.",
                 limiter_run_create, limiter_apply, limiter_check, limiter_run_destroy)
     table.subject.max_threads = IL_MOST_THREADS
-    table_setting(table, b"maximum", 0, 64)
-    table_setting(table, b"timeout", 1, 20)
+    table_setting(table, b"maximum", -1, 64)
+    table_setting(table, b"timeout", -6, 20)
     table_setting(table, b"queue_size", 1, 8)
     table_setting(table, b"chunk_bits", 0, 3)
     operation = table_operation(table, IL_ACQUIRE, b"acquire", 12, 0)

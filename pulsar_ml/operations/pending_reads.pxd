@@ -237,7 +237,7 @@ cdef inline void pending_apply(
     elif call.code == PR_LOSE_ENTRY:
         storage_entry(run, 0, 0)
     elif call.code == PR_MARK_UNSEEN:
-        read_count_mark_read(&run.entries.read_counts, run.expected[0].handle)
+        read_count_mark_read(&run.entries.read_counts, run.expected[0].handle, False)
     elif call.code == PR_ANSWER_INSIDE:
         run.quiet = True
         monitor_enter(&run.reads.monitor)

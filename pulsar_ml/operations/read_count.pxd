@@ -63,6 +63,7 @@ cdef struct ExpectedReads:
 cdef struct ReadCountRun:
     Pool pool
     int32_t threads
+    bint below_zero
     pml_u32 incarnations
     ExpectedReads[64] expected
     pml_u64[4] mailboxes
@@ -74,6 +75,7 @@ cdef inline void* read_count_create(const int64_t* settings, int32_t threads) no
     if run is NULL:
         return NULL
     run.threads = threads
+    run.below_zero = settings[2] != 0
     if read_count_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) != PML_OK:
         release(run)
         return NULL
@@ -127,10 +129,10 @@ cdef inline void read_count_with(
         i64_fetch_add_relaxed(&run.expected[handle].expected, 1)
         read_count_increment(&run.pool, handle)
     elif call.code == EX_MARK_READ:
-        i64_fetch_add_relaxed(&run.expected[handle].expected, -1)
-        read_count_mark_read(&run.pool, handle)
+        result.words[1] = read_count_mark_read(&run.pool, handle, run.below_zero)
+        i64_fetch_add_relaxed(&run.expected[handle].expected, -result.words[1])
     elif call.code == EX_MARK_READ_UNSEEN:
-        read_count_mark_read(&run.pool, handle)
+        read_count_mark_read(&run.pool, handle, True)
     elif call.code == EX_VALUE:
         result.words[1] = read_count_value(&run.pool, handle)
     elif call.code == EX_RELEASE:
@@ -187,6 +189,8 @@ cdef inline void read_count_check(void* instance, PmlViolation* violation) noexc
                          refcount_value(&read_count_at(&run.pool, i).references), references[i])
             expect_equal(violation, b"I67", b"expected reads of a count", read_count_value(&run.pool, i),
                          i64_load_relaxed(&run.expected[i].expected))
+            if not run.below_zero and read_count_value(&run.pool, i) < 0:
+                violate(violation, b"EX-3", b"count %lld is %lld", i, read_count_value(&run.pool, i), 0)
     expect_equal(violation, b"OP-1", b"counts in use", pool_in_use(&run.pool), live)
     if violation.found:
         return
@@ -208,6 +212,7 @@ cdef inline void read_count_subject(SubjectTable* table) noexcept nogil:
     table.subject.max_threads = EX_MOST_THREADS
     table_setting(table, b"chunk_bits", 0, 4)
     table_setting(table, b"limit", 2, EX_MOST_HANDLES)
+    table_setting(table, b"below_zero", 0, 1)
     operation = table_operation(table, EX_NEW, b"new", 3, 0)
     operation_argument(operation, b"expected", 0, 3)
     hands_operation(table, EX_RETAIN, b"retain", 4)

@@ -113,7 +113,7 @@ cdef inline void removal_check_kept(
     PmlViolation* violation
 ) noexcept nogil:
     cdef bint extend = world.policy.base.settings.extend_recently_accessed
-    cdef bint central = world.policy.row.most_keeps > 0
+    cdef bint central = not world.policy.row.one_budget
     cdef int64_t least = head.requeue_count if central and extend else head.requeue_count + 1
     cdef int64_t most = head.requeue_count if central and extend and head.accessed else head.requeue_count + 1
     cdef RemovalHead after
@@ -134,9 +134,9 @@ cdef inline void removal_check_removed(
     if run.removed.entries != before.removed.entries + 1:
         world_violate(world, violation, b"I60", b"a step neither removed, requeued, dropped nor stopped",
                       0, 0, 0)
-    # The central queue keeps nothing in its second round.
+    # The central queue and size passes of released_5 keep nothing in their second round.
     elif (world.policy.base.settings.extend_recently_accessed and head.accessed
-            and world.policy.row.most_keeps < 0):
+            and world.policy.row.one_budget and (run.by_time or world.policy.row.most_keeps < 0)):
         world_violate(world, violation, b"I55", b"an entry was removed though it was accessed", 0, 0, 0)
 
 

@@ -21,6 +21,7 @@ class Entry:
         False  # has a read count that others may share; made late where no read was expected
     )
     references: int = 1
+    counts_of_4: bool = False  # marks go below zero, and no read count is made late
 
     def expected_reads(self) -> int:
         return self.expected[0]
@@ -29,7 +30,10 @@ class Entry:
         """Gives one reference back; whether it was the last."""
         self.references -= 1
         if self.references == 0 and self.counts_read:
-            self.expected[0] -= 1
+            if self.counts_of_4:
+                self.expected[0] -= self.shared
+            elif self.expected[0] > 0:
+                self.expected[0] -= 1
         return self.references == 0
 
 

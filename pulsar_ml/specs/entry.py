@@ -39,6 +39,7 @@ class Model:
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
+        self.below_zero = bool(settings["counts_of_4"])
         self.entries = settings["limit"] - 1
         self.takes = 0  # up to the number of objects
         self.others = threads - 1  # each may hold an object for the moment that its call takes
@@ -112,9 +113,7 @@ class Model:
         if marked not in (0, counts) or self.hands.full(thread):
             return False
         if operation == "copy" and marked:
-            reads = self.hands.at(thread, arguments[0]).reads
-            if reads is not None:
-                reads.expected -= 1
+            self.mark_read(self.hands.at(thread, arguments[0]).reads)
         return True
 
     def gone(self, thread: int, entry: Entry) -> int:
@@ -122,9 +121,14 @@ class Model:
         self.released[thread] = True
         if entry in self.hands.everywhere():
             return DONE
-        if entry.counts and entry.reads is not None:
-            entry.reads.expected -= 1
+        if entry.counts:
+            self.mark_read(entry.reads)
         return LAST
+
+    def mark_read(self, reads: Reads | None) -> None:
+        """One read was delivered; one that was not expected takes nothing."""
+        if reads is not None and (self.below_zero or reads.expected > 0):
+            reads.expected -= 1
 
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer

@@ -78,7 +78,7 @@ class Model:
     foresees = True
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
-        self.maximum = settings["maximum"]
+        self.maximum = max(settings["maximum"], 0)  # 0: no limit
         self.timeout = settings["timeout"]
         self.queue_size = settings["queue_size"]
         self.remaining = self.maximum
@@ -182,7 +182,7 @@ class Model:
             self.tick(now)
             now = 0
         elif step == DUE:
-            due = self.timeout - self.age(self.queue[0]) if self.queue else -1
+            due = self.timeout - self.age(self.queue[0]) if self.queue and self.timeout > 0 else -1
         elif step == GIVE_BACK:
             self.remaining += owed
             owed = 0
@@ -242,6 +242,7 @@ class Model:
         if self.maximum > 0:
             self.settle(thread)
         number = self.requests.index(None, mine)
+        permits = min(permits, self.maximum)
         if self.maximum == 0:
             self.put(number, Request(0))
         elif permits <= self.remaining:
@@ -354,7 +355,7 @@ class Model:
         while self.queue:
             number = self.queue[0]
             request = self.waiting(number)
-            late = self.age(number) >= self.timeout
+            late = 0 < self.timeout <= self.age(number)
             if not late:
                 if request.permits > self.remaining:
                     break

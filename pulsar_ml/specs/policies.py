@@ -50,6 +50,7 @@ class Policy:
 
     name: ClassVar[str]
     merges_counts = False
+    counts_of_4 = False  # read counts as Pulsar 4.2.4 has them
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
         self.caches = caches
@@ -84,6 +85,7 @@ class ReleasedQueue(Policy):
     """First in, first out; what is to be kept goes to the tail as often as it comes round."""
 
     name = "released_queue"
+    counts_of_4 = True
 
     def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
         super().__init__(caches, rules)
@@ -118,10 +120,23 @@ class ReleasedQueue(Policy):
         return kept
 
 
+class Released5(ReleasedQueue):
+    """A size pass keeps in its first round only."""
+
+    name = "released_5"
+    counts_of_4 = False
+
+    def keeps(self, wrapper: Wrapper, run: Pass) -> bool:
+        if run.threshold is None and self.polled >= run.end:
+            return False
+        return super().keeps(wrapper, run)
+
+
 class CentralQueue(ReleasedQueue):
     """Keeps in the first round of a pass only; an access costs nothing."""
 
     name = "central_queue"
+    counts_of_4 = False
 
     def keeps(self, wrapper: Wrapper, run: Pass) -> bool:
         if self.polled >= run.end:
@@ -332,4 +347,5 @@ POLICIES: tuple[type[Policy], ...] = (
     LedgerScan,
     Lru,
     S3Fifo,
+    Released5,
 )

@@ -20,7 +20,7 @@ from pulsar_ml.specs.range_promises import PROMISES
 MISS, HIT, LAST = 0, 1, 2
 OK, EXISTS, MISMATCH, NO_MEMORY = 0, 1, 2, 3
 PLACES = 16
-STASH = 2
+RELEASED, STASH = 1, 2
 
 # UNTOLD: perhaps taken by something that does not say what it takes.
 THERE, PERHAPS, UNTOLD, GONE = range(4)
@@ -72,6 +72,7 @@ class Model:
         self.n_keys = settings["keys"]
         self.shift = settings["length_shift"]
         self.sums_reads = settings["policy"] == STASH
+        self.below_zero = settings["policy"] == RELEASED
         self.put_so_far: dict[Key, tuple[int, ...]] = {}
         self.state: dict[Key, int] = {}
         # Each thread's knowledge of each key: incarnation number i is there (2 i + 1) or gone (2 i
@@ -430,7 +431,8 @@ class Model:
             return True
         if self.sums_reads and reads < EVICTED // 2:
             reads -= EVICTED
-        return -self.copied.get(key, 0) <= reads <= self.offered.get(key, 0)
+        least = -self.copied.get(key, 0) if self.below_zero else 0
+        return least <= reads <= self.offered.get(key, 0)
 
     def seen(self, key: Key, thread: int, incarnation: int) -> bool:
         so_far = self.put_so_far.get(key, ())

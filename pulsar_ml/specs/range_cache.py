@@ -38,6 +38,7 @@ class Model:
         self.length_shift = settings["length_shift"]
         self.rules = Rules(settings["max_requeue"], bool(settings["extend"]), LONG_LIFE)
         self.policy = POLICIES[settings["policy"]](self.caches, self.rules)
+        self.counts_of_4 = self.policy.counts_of_4
         self.clock = FIRST_TIME
         self.incarnations = [0] * threads
         self.held: list[dict[int, Entry]] = [{} for _ in range(threads)]
@@ -57,7 +58,12 @@ class Model:
         self.clock += 1
         self.incarnations[thread] += 1
         incarnation = thread << 40 | self.incarnations[thread]
-        return Entry(incarnation, [max(expected_reads, 0)], shared=expected_reads > 0)
+        return Entry(
+            incarnation,
+            [max(expected_reads, 0)],
+            shared=expected_reads > 0,
+            counts_of_4=self.counts_of_4,
+        )
 
     def put(self, words: Words, thread: int, cache: int, key: int, expected_reads: int) -> int:
         return self.insert(words, thread, cache, key, expected_reads, 0)
@@ -66,7 +72,7 @@ class Model:
         self, words: Words, thread: int, cache: int, key: int, expected_reads: int
     ) -> int:
         status = self.put(words, thread, cache, key, expected_reads)
-        if status == EXISTS and not self.policy.merges_counts:
+        if status == EXISTS and not (self.policy.merges_counts or self.counts_of_4):
             self.find(cache, key)
         return status
 
@@ -90,11 +96,11 @@ class Model:
         return OK
 
     def merge(self, wrapper: Wrapper, duplicate: Entry) -> None:
-        """The cached entry shares a duplicate's expected reads, or adds them where the policy does
-        that.
+        """The cached entry shares a duplicate's expected reads, or adds or ignores them where the
+        policy does that.
         """
         cached = wrapper.entry
-        if cached is None or not cached.references:
+        if cached is None or not cached.references or self.counts_of_4:
             return
         if not self.policy.merges_counts:
             cached.expected, cached.shared = duplicate.expected, duplicate.shared
@@ -156,8 +162,14 @@ class Model:
         entry = self.retain(words, cache, key)
         if entry is None:
             return MISS
-        entry.shared = True
-        copy = Entry(entry.incarnation, entry.expected, counts_read=True, shared=True)
+        entry.shared = entry.shared or not self.counts_of_4
+        copy = Entry(
+            entry.incarnation,
+            entry.expected,
+            counts_read=True,
+            shared=entry.shared,
+            counts_of_4=self.counts_of_4,
+        )
         if place >= 0:
             entry.release()
             self.keep(thread, place, copy)
@@ -171,8 +183,8 @@ class Model:
         entry = self.held[thread].get(place % PLACES)
         if entry is None:
             return MISS
-        entry.shared = True
-        entry.expected[0] += 1
+        entry.shared = entry.shared or not self.counts_of_4
+        entry.expected[0] += entry.shared
         words[:2] = [entry.incarnation, entry.expected[0]]
         return HIT
 

@@ -27,6 +27,7 @@ class Model:
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.counts = settings["limit"] - 1
+        self.below_zero = bool(settings["below_zero"])
         self.takes = 0  # up to the number of objects
         self.hands: Hands[Count] = Hands(threads)
 
@@ -57,7 +58,9 @@ class Model:
         elif operation == "increment":
             count.expected += 1
         elif operation == "mark_read":
-            count.expected -= 1
+            took = self.below_zero or count.expected > 0
+            count.expected -= took
+            return DONE, took
         elif operation == "value":
             return DONE, count.expected
         elif operation == "release":

@@ -101,12 +101,17 @@ cdef struct EntryPool:
     Pool entries
     Pool read_counts
     Pool callbacks
+    # Read counts as Pulsar 4.2.4 has them: an entry of which no read was expected at first has none
+    # and gets none, and marks go below zero. Constant once entries exist.
+    bint counts_of_4
 
 
 # limit: most entries, at most EXTRA_HANDLE.
 cdef inline Status entry_pool_init(EntryPool* pool, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
-    cdef Status status = pool_init(&pool.entries, sizeof(Entry), <size_t>&(<Entry*>NULL).payload,
-                                   chunk_bits, limit)
+    cdef Status status
+    pool.counts_of_4 = False
+    status = pool_init(&pool.entries, sizeof(Entry), <size_t>&(<Entry*>NULL).payload,
+                       chunk_bits, limit)
     if status == PML_OK:
         status = read_count_pool_init(&pool.read_counts, chunk_bits, limit)
     if status == PML_OK:
@@ -223,14 +228,15 @@ cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_re
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
     cdef uint32_t copy
-    if not read_count:
+    if not read_count and not pool.counts_of_4:
         return 0
     payload_retain(entry_payload(entry))
     copy = entry_new(pool, position(entry.ledger_id, entry.entry_id), entry_payload(entry),
                      read_count, counts_read)
     if not copy:
         payload_release(entry_payload(entry))
-        read_count_release(&pool.read_counts, read_count)
+        if read_count:
+            read_count_release(&pool.read_counts, read_count)
     return copy
 
 
@@ -243,9 +249,9 @@ cdef inline uint32_t entry_copy_bytes(EntryPool* pool, uint32_t handle, bint cou
     if payload is NULL:
         return 0
     read_count = entry_hold_reads(pool, handle, True)
-    if read_count:
+    if read_count or pool.counts_of_4:
         copy = entry_new(pool, position(entry.ledger_id, entry.entry_id), payload, read_count, counts_read)
-        if not copy:
+        if not copy and read_count:
             read_count_release(&pool.read_counts, read_count)
     if not copy:
         payload_release(payload)
@@ -308,7 +314,7 @@ cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nog
     cdef uint32_t read_count = entry_read_count(pool, handle)
     cdef uint32_t extra = u32_load_relaxed(&entry.extra)
     if read_count and extra & EXTRA_COUNTS_READ:
-        read_count_mark_read(&pool.read_counts, read_count)
+        read_count_mark_read(&pool.read_counts, read_count, pool.counts_of_4)
     if extra & EXTRA_IS_CALLBACK:
         entry_run_callback(pool, extra & EXTRA_HANDLE)
     payload_release(entry_payload(entry))
@@ -364,7 +370,7 @@ cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) no
 
 
 # The read count with a reference for the caller. If there is none, a new one of 0 with `create`,
-# and otherwise 0; also 0 when memory ran out.
+# and otherwise 0; also 0 when memory ran out. With counts_of_4 none is made.
 cdef inline uint32_t entry_hold_reads(EntryPool* pool, uint32_t handle, bint create) noexcept nogil:
     cdef pml_u32* cell = entry_reads_cell(pool, handle)
     cdef uint32_t seen = u32_load_acquire(cell)
@@ -380,7 +386,7 @@ cdef inline uint32_t entry_hold_reads(EntryPool* pool, uint32_t handle, bint cre
                 read_count_release(&pool.read_counts, seen & EXTRA_HANDLE)
             seen = u32_load_acquire(cell)
             continue
-        fresh = read_count_new(&pool.read_counts, 0) if create else 0
+        fresh = read_count_new(&pool.read_counts, 0) if create and not pool.counts_of_4 else 0
         if not fresh:
             return 0
         read_count_retain(&pool.read_counts, fresh)
@@ -404,16 +410,17 @@ cdef inline void entry_adopt_reads(EntryPool* pool, uint32_t handle, uint32_t ne
 
 
 # One more read is expected, as of an entry that joins a replay queue. False when memory ran out.
+# With counts_of_4 an entry without a read count stays without.
 cdef inline bint entry_expect_read(EntryPool* pool, uint32_t handle) noexcept nogil:
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
     if not read_count:
-        return False
+        return pool.counts_of_4
     read_count_increment(&pool.read_counts, read_count)
     read_count_release(&pool.read_counts, read_count)
     return True
 
 
-# Reads expected, 0 where none ever were; it may be negative.
+# Reads expected, 0 where none ever were; it may be negative with counts_of_4 or under stash_queue.
 cdef inline int32_t entry_expected_reads(EntryPool* pool, uint32_t handle) noexcept nogil:
     cdef uint32_t read_count = entry_hold_reads(pool, handle, False)
     cdef int32_t expected

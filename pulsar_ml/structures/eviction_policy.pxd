@@ -27,7 +27,9 @@ from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_destroy, mpsc_init, mpsc_size
 from pulsar_ml.structures.policy_pass cimport EvictionPass, PolicyBase, PolicyRow, PolicySettings
 from pulsar_ml.structures.range_cache cimport CacheMemory
-from pulsar_ml.structures.removal_queue cimport central_queue_row, released_queue_row
+from pulsar_ml.structures.removal_queue cimport (
+    central_queue_row, released_5_row, released_queue_row,
+)
 from pulsar_ml.structures.s3_fifo cimport s3_fifo_row
 from pulsar_ml.structures.stash_queue cimport stash_queue_row
 from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
@@ -47,6 +49,7 @@ cdef inline bint eviction_row(int64_t number, PolicyRow* row) noexcept nogil:
         ledger_scan_row,
         lru_row,
         s3_fifo_row,
+        released_5_row,
         NULL,
     ]
     cdef int64_t i
@@ -83,6 +86,8 @@ cdef inline Status eviction_init(
     policy.base.memory = memory
     policy.base.settings = settings
     policy.base.most_keeps = policy.row.most_keeps
+    policy.base.one_budget = policy.row.one_budget
+    memory.entries.counts_of_4 = policy.row.counts_of_4
     policy.base.intake.queued = policy.row.queued
     policy.base.intake.merges_counts = policy.row.merges_counts
     policy.base.intake.touch = policy.row.touch

@@ -1,10 +1,10 @@
 # A limit on the bytes of storage reads under way: permits, a bounded queue of requests that wait
 # for them, and permits that go back with the last copy of an entry read.
 #
-# Origin       InflightReadsLimiter (Pulsar 4.1). The original answers a waiting request under its
-#              monitor and loses the permits when that throws (#26296); here the request gets its
-#              answer outside, and what it refuses goes back. Time is an argument; what a release is
-#              judged by is the latest time that a call named.
+# Origin       InflightReadsLimiter (Pulsar 4.0.7 and later). The original answers a waiting request
+#              under its monitor and loses the permits when that throws (#26296); here the request
+#              gets its answer outside, and what it refuses goes back. Time is an argument; what a
+#              release is judged by is the latest time that a call named.
 # Threads      Any thread, at any time between init and destroy, also from inside a callback.
 # Invariants   IL-1 (I87) the remaining permits lie between 0 and the maximum.
 #              IL-2 (I88, I89) granted permits come back once; with no permit out the maximum
@@ -14,12 +14,16 @@
 #              longer than allowed.
 #              IL-4 (I82) a waiting request gets one answer, granted or failed.
 #              IL-5 (I84) a waiting request gets its answer outside the monitor.
+#              IL-6 (I90) a request above the maximum is one for the maximum, which it gets when
+#              nothing is in flight, so while a request waits, something is.
+#              IL-7 (I82) without a timeout a waiting request fails at the close only.
 # Ordering     The monitor's. A copy's release (release) -> the last one (acquire), which gives
 #              back.
 # Reclamation  Waiters and shares are pooled objects. destroy: nobody inside, nothing waiting, no
 #              copy left.
 # Not promised Fairness towards requests that do not have to wait: one that fits is granted though
-#              others wait, as in the original. A request above the maximum can only time out.
+#              others wait, as in the original. A request above the maximum waits until nothing is
+#              in flight, which a steady load of small requests can prevent until it times out.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -66,7 +70,7 @@ cdef struct InflightLimiter:
     Pool waiters
     Pool shares
     int64_t maximum         # bytes; 0 or less: no limit
-    int64_t timeout         # nanoseconds
+    int64_t timeout         # nanoseconds; 0 or less: requests wait without end
     uint32_t queue_size     # most requests that wait
     pml_u32 monitor
     # Under the monitor.
@@ -120,6 +124,8 @@ cdef inline void limiter_advance(InflightLimiter* limiter, int64_t now) noexcept
 cdef inline bint limiter_is_expired(
     const InflightLimiter* limiter, const PermitsWaiter* waiter
 ) noexcept nogil:
+    if limiter.timeout <= 0:
+        return False
     return <int64_t>(<uint64_t>limiter.now - <uint64_t>waiter.since) >= limiter.timeout
 
 
@@ -212,7 +218,8 @@ cdef inline uint32_t limiter_give_back(InflightLimiter* limiter, int64_t permits
 # Operations --------------------------------------------------------------------------------------
 
 # Asks for permits, 0 or more. Granted: `taken` is what limiter_release gives back later, 0 without
-# a limit. Otherwise `taken` is 0; a waiting request gets its answer by its callback.
+# a limit. Otherwise `taken` is 0; a waiting request gets its answer by its callback. A request
+# above the maximum is one for the maximum: it gets that when nothing is in flight.
 cdef inline Acquired limiter_acquire(
     InflightLimiter* limiter, int64_t permits, int64_t now, PermitsCallback callback, void* context,
     int64_t argument, int64_t* taken
@@ -222,6 +229,8 @@ cdef inline Acquired limiter_acquire(
     taken[0] = 0
     if limiter.maximum <= 0:
         return PERMITS_GRANTED
+    if permits > limiter.maximum:
+        permits = limiter.maximum
     monitor_enter(&limiter.monitor)
     limiter_advance(limiter, now)
     ready = limiter_settle(limiter)
@@ -244,7 +253,8 @@ cdef inline void limiter_release(InflightLimiter* limiter, int64_t permits) noex
         limiter_tell(limiter, limiter_give_back(limiter, permits))
 
 
-# Fails what waited too long. Nanoseconds until the next request is due, -1 when none waits.
+# Fails what waited too long. Nanoseconds until the next request is due, -1 when none waits or
+# there is no timeout.
 cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexcept nogil:
     cdef int64_t due = -1
     cdef uint32_t ready
@@ -255,7 +265,7 @@ cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexce
     limiter_tell(limiter, ready)
     # Looked at afterwards: what refused its permits may have made others go on.
     monitor_enter(&limiter.monitor)
-    if limiter.first:
+    if limiter.first and limiter.timeout > 0:
         due = limiter.timeout - <int64_t>(
             <uint64_t>limiter.now - <uint64_t>limiter_waiter(limiter, limiter.first).since)
     monitor_leave(&limiter.monitor)

@@ -47,6 +47,7 @@ cdef struct PolicyBase:
     PolicySettings settings     # under the monitor
     void* state                 # of row.state_bytes, under the monitor; NULL for none
     int64_t most_keeps          # see PolicyRow
+    bint one_budget             # likewise
 
 
 # The entry that a pass removed last.
@@ -98,6 +99,8 @@ cdef struct PolicyRow:
     bint queued
                             # cache for its part
     bint merges_counts      # see PolicyIntake
+    bint counts_of_4        # see EntryPool; a duplicate's expected reads are dropped, too
+    bint one_budget         # a requeue for an access uses up an extension of expected reads
     bint keeps_accessed     # a pass keeps an accessed entry at least once, if the settings say so
     bint frees_target       # False: a size pass may free less than its target though more is cached
     int64_t slice_steps     # most steps that a hit waits for; 0: hits wait for none

@@ -159,8 +159,9 @@ cdef inline int64_t range_cache_size(const RangeCache* cache) noexcept nogil:
 
 # Caches the entry under its position; `length` bytes are counted for it until it is removed.
 # PML_OK: the caller's reference belongs to the cache now. Otherwise the caller keeps it and nothing
-# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads), PML_MISMATCH (the
-# entry's own position differs), PML_DEALLOCATED, PML_NO_MEMORY.
+# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads, unless the policy
+# is released_queue), PML_MISMATCH (the entry's own position differs), PML_DEALLOCATED,
+# PML_NO_MEMORY.
 cdef inline Status range_cache_put(
     RangeCache* cache, Position key, uint32_t entry, uint32_t length, int64_t now
 ) noexcept nogil:
@@ -176,7 +177,7 @@ cdef inline Status range_cache_put(
     if status == PML_EXISTS:
         if cache.intake.merges_counts:
             range_cache_merge(cache, key, entry)
-        else:
+        elif not memory.entries.counts_of_4:
             range_cache_adopt(cache, key, entry)
     entry_release(&memory.entries, entry, 1)
     return status

@@ -1,13 +1,16 @@
 # The number of reads of an entry that are still expected: one atomic count that copies of the entry
 # share.
 #
-# Origin       EntryReadCountHandlerImpl (Pulsar 4.1, PIP-430). The original leaves the object to
-#              the collector; here entries that share it count their references.
+# Origin       EntryReadCountHandlerImpl (PIP-430) of Pulsar 5.0.1, and with `below_zero` that of
+#              4.2.4. The original leaves the object to the collector; here entries that share it
+#              count their references.
 # Threads      Any thread that holds a reference, directly or through an entry.
 # Invariants   EX-1 (I67) the value changes by +1 for an entry queued for replay, by -1 for a
-#              counting copy that is deallocated, and by nothing else, and may go below zero;
-#              stash_queue also raises it for a duplicate and marks it when its entry leaves.
+#              counting copy that is deallocated, and by nothing else; stash_queue also raises it
+#              for a duplicate and marks it when its entry leaves.
 #              EX-2 (I70) the handler outlives every entry that shares it.
+#              EX-3 (I67) a read that was not expected takes nothing: the value stops at zero, but
+#              under released_queue, where it may go below.
 # Ordering     The value orders nothing: relaxed. References: see refcount.pxd.
 # Reclamation  Back to its pool with the last reference.
 # Not promised That a value read is still true: eviction decides on a snapshot.
@@ -20,7 +23,8 @@ from pulsar_ml.structures.refcount cimport (
 )
 from pulsar_ml.structures.status cimport Status
 from pulsar_ml.sync.atomics cimport (
-    i32_fetch_add_relaxed, i32_fetch_sub_relaxed, i32_load_relaxed, i32_store_relaxed, pml_i32, pml_i64,
+    i32_cas_weak_relaxed, i32_fetch_add_relaxed, i32_fetch_sub_relaxed, i32_load_relaxed,
+    i32_store_relaxed, pml_i32, pml_i64,
 )
 
 
@@ -71,8 +75,20 @@ cdef inline void read_count_increment(Pool* pool, uint32_t handle) noexcept nogi
     read_count_raise(&read_count_at(pool, handle).expected, 1)
 
 
-cdef inline void read_count_mark_read(Pool* pool, uint32_t handle) noexcept nogil:
-    i32_fetch_sub_relaxed(&read_count_at(pool, handle).expected, 1)
+# Takes one off; False if no read was expected, and then the value stays. With `below_zero` it
+# always takes one off: a later replay is then swallowed (Pulsar 4.2.4).
+cdef inline bint read_count_mark_read(Pool* pool, uint32_t handle, bint below_zero) noexcept nogil:
+    cdef pml_i32* expected = &read_count_at(pool, handle).expected
+    cdef int32_t seen
+    if below_zero:
+        i32_fetch_sub_relaxed(expected, 1)
+        return True
+    seen = i32_load_relaxed(expected)
+    while seen > 0:
+        # Fails when another thread changed the value.
+        if i32_cas_weak_relaxed(expected, &seen, seen - 1):
+            return True
+    return False
 
 
 # stash_queue: more reads are expected of an entry that is still cached.

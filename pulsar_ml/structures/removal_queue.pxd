@@ -1,10 +1,11 @@
 # The order in which entries of all caches leave: a first-in first-out queue of wrappers and the
-# passes that drop, requeue or stop at its head. Two rules for what is kept: the released one and
+# passes that drop, requeue or stop at its head. Three rules for what is kept: two released ones and
 # the mended one.
 #
-# Origin       RangeCacheRemovalQueue (Pulsar 4.1, PIP-430 final text) is the kind released_queue.
-#              The kind central_queue keeps an entry in the first round of a pass only, and an
-#              access does not use up the extensions that expected reads have.
+# Origin       RangeCacheRemovalQueue (PIP-430) of Pulsar 4.2.4 is the kind released_queue, that of
+#              5.0.1 released_5, whose size pass keeps in its first round only. central_queue keeps
+#              an entry in the first round of any pass only, and an access does not use up the
+#              extensions that expected reads have.
 # Threads      Inserting (through range_cache_put) takes no monitor. Steps run under it.
 # Invariants   RQ-1 (I22, I23) a wrapper is queued at most once and leaves for the pool once.
 #              RQ-2 (I25, I26) only the consumer recycles queued wrappers, after polling them.
@@ -17,7 +18,7 @@
 #              RQ-7 (I61, I66, I101) passes exclude each other; the monitor comes before wrapper
 #              locks.
 #              RQ-8 (I57) central_queue: a pass requeues only wrappers that were queued before it
-#              began, each once at most, whatever readers do.
+#              began, each once at most, whatever readers do; released_5: a size pass likewise.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  The consumer gives a wrapper back after the poll; it was emptied in a write section.
 # Not promised The queue is only nearly sorted by time: an expired wrapper behind a younger head
@@ -55,6 +56,12 @@ cdef inline bint removal_first_round(const PolicyBase* base, const EvictionPass*
     return base.intake.queue.head < run.round_end
 
 
+# True if a pass keeps wrappers that came after it began, or that it requeued itself:
+# released_queue, and a time pass of released_5.
+cdef inline bint removal_keeps_again(const PolicyBase* base, const EvictionPass* run) noexcept nogil:
+    return base.most_keeps < 0 or (base.one_budget and run.by_time)
+
+
 # Decides, and marks what is kept (I59).
 cdef inline PassVerdict removal_judge(
     const PolicyBase* base, EntryWrapper* wrapper, const EvictionPass* run
@@ -64,15 +71,10 @@ cdef inline PassVerdict removal_judge(
             return STOP
     elif run.removed.bytes >= run.target:
         return STOP
-    if base.most_keeps < 0:     # released_queue
-        if not removal_accessed(base, wrapper) and not removal_expected(base, wrapper):
-            return REMOVE
-        wrapper_mark_requeued(wrapper, run.now, 1)
-        return REQUEUE
-    if not removal_first_round(base, run):
+    if not removal_first_round(base, run) and not removal_keeps_again(base, run):
         return REMOVE
     if removal_accessed(base, wrapper):
-        wrapper_mark_requeued(wrapper, run.now, 0)
+        wrapper_mark_requeued(wrapper, run.now, base.one_budget)
         return REQUEUE
     if removal_expected(base, wrapper):
         wrapper_mark_requeued(wrapper, run.now, 1)
@@ -129,7 +131,17 @@ cdef inline PolicyRow central_queue_row() noexcept nogil:
 
 
 cdef inline PolicyRow released_queue_row() noexcept nogil:
-    cdef PolicyRow row = policy_row(b"released_queue", b"PIP-430 as released", removal_step)
+    cdef PolicyRow row = policy_row(
+        b"released_queue", b"PIP-430 as Pulsar 4.2.4 has it", removal_step)
     row.keeps_accessed = True
+    row.one_budget = True
+    row.counts_of_4 = True
     row.most_keeps = -1
+    return row
+
+
+cdef inline PolicyRow released_5_row() noexcept nogil:
+    cdef PolicyRow row = policy_row(b"released_5", b"PIP-430 as Pulsar 5.0.1 has it", removal_step)
+    row.keeps_accessed = True
+    row.one_budget = True
     return row

@@ -10,7 +10,7 @@ SUITE = Suite(
     subject="entry",
     model="pulsar_ml.specs.entry",
     summary="Entries that threads make, copy, retain by stale handles, pass on and release.",
-    settings={"chunk_bits": (0, 2), "limit": (4, 64)},
+    settings={"chunk_bits": (0, 2), "limit": (4, 64), "counts_of_4": (0, 1)},
     threads=4,
     operations=6000,
     # Three threads and many passes: else few short programs share an entry.

@@ -31,7 +31,7 @@ SUITE = Suite(
         "Read counts that copies share and a newer addition replaces, under readers and eviction."
     ),
     mix=MIX,
-    settings={"keys": (4, 16), "caches": (1, 1), "policy": (0, 1), "max_size": (500, 4096)},
+    settings={"keys": (4, 16), "caches": (1, 1), "policy": (0, 0), "max_size": (500, 4096)},
     threads=3,
     operations=4000,
     invariants=READS | BALANCE | BOOKS | named("I71"),

@@ -11,9 +11,9 @@ SUITE = Suite(
     model="pulsar_ml.specs.inflight_limiter",
     summary=(
         "Permits of reads under way: a full queue, timeouts, refused grants, copies that "
-        "hold permits."
+        "hold permits, requests above the maximum, no timeout, no limit."
     ),
-    settings={"maximum": (0, 64), "timeout": (1, 20), "queue_size": (1, 8)},
+    settings={"maximum": (-1, 64), "timeout": (-6, 20), "queue_size": (1, 8)},
     threads=4,
     operations=5000,
     # Asked for more often: else short programs leave nothing waiting.
@@ -21,5 +21,5 @@ SUITE = Suite(
         operations=(3, 6),
         mix={"acquire": 12, "release": 8, "share": 3, "pass_on": 2, "drop": 4, "expire": 3},
     ),
-    invariants=named("I82 I87 I88 I89 I90 IL-3 OP-1"),
+    invariants=named("I82 I87 I88 I89 I90 IL-3 IL-6 IL-7 OP-1"),
 )

@@ -20,7 +20,7 @@ SUITE = Suite(
         "value": 4,
         "release": 3,
     },
-    settings={"chunk_bits": (0, 2), "limit": (2, 12)},
+    settings={"chunk_bits": (0, 2), "limit": (2, 12), "below_zero": (0, 1)},
     threads=4,
     operations=8000,
     # More references are made and passed on: else short programs hold none and change nothing.
@@ -29,5 +29,5 @@ SUITE = Suite(
         operations=(5, 8),
         mix={"new": 5, "retain": 2, "pass_on": 8, "increment": 4, "mark_read": 4, "release": 3},
     ),
-    invariants=named("I12 I17 I67 I70 OP-1"),
+    invariants=named("I12 I17 I67 I70 EX-3 OP-1"),
 )

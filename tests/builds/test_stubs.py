@@ -179,6 +179,7 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("RangeCache", "get_range"): {"first": (1, 1), "last": (1, 3)},
         ("RangeCache", "iterate"): {"first": (1, 1), "last": (1, 3)},
         ("RangeCache", "visit_range"): {"first": (1, 1), "last": (1, 3), "visitor": lambda entry: None},
+        ("RangeCache", "invalidate_entries"): {"before": (1, 3)},
         ("RangeCache", "remove_range"): {"first": (1, 1), "last": (1, 3), "last_inclusive": False},
         ("EntryCacheManager", "evict_entries_before"): {"timestamp_ns": 5, "now_ns": 6},
         ("EntryCacheManager", "evict_bytes"): {"size_to_free": 5, "now_ns": 6},
@@ -191,7 +192,7 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("ActiveManagedCursorContainer", "should_cache_added_entry"): {"now_ns": 5},
         ("ActiveManagedCursorContainer", "remove_cursor"): {"name": "c", "now_ns": 5},
         ("ManagedCursorContainer", "add"): {"name": "c", "at": (1, 1), "durable": False},
-        ("ManagedCursorContainer", "cursor_updated"): {"name": "c", "at": (1, 2)},
+        ("ManagedCursorContainer", "update_cursor"): {"name": "c", "at": (1, 2)},
         ("ManagedCursorContainer", "remove_cursor"): {"name": "c"},
         ("InflightReadsLimiter", "__new__"): {
             "max_bytes": 5, "acquire_timeout_millis": 6, "acquire_queue_size": 7},

@@ -18,6 +18,7 @@ from pulsar_ml import (
     ReleasedError,
     UsageError,
 )
+from pulsar_ml._core import EVICTION_POLICIES
 from tests.core.present import present
 
 INT32_MAX = 2**31 - 1
@@ -348,13 +349,35 @@ def test_the_read_is_marked_when_the_last_view_of_a_copy_goes(manager: EntryCach
         assert entry.expected_reads == 0
 
 
-def test_expected_reads_may_become_negative(manager: EntryCacheManager) -> None:
-    with manager.entry((1, 1), b"payload", expected_reads=1) as entry:
-        for _ in range(3):
+@pytest.mark.parametrize("policy", sorted(set(EVICTION_POLICIES) - {"released_queue"}))
+def test_an_unforeseen_read_swallows_no_later_replay(policy: str) -> None:
+    with EntryCacheManager(policy=policy) as manager:
+        for expected_reads in (0, 1):
+            with manager.entry((1, 1), b"payload", expected_reads=expected_reads) as entry:
+                for _ in range(3):
+                    entry.copy().release()
+                assert entry.expected_reads == 0
+                entry.expect_read()
+                assert entry.expected_reads == 1
+
+
+def test_the_read_counts_of_4_2_4_go_below_zero_and_are_not_made_later() -> None:
+    with EntryCacheManager(policy="released_queue") as manager:
+        with manager.entry((1, 1), b"payload", expected_reads=1) as entry:
+            for _ in range(3):
+                entry.copy().release()
+            assert entry.expected_reads == -2
+            entry.expect_read()
+            assert entry.expected_reads == -1
+        with manager.entry((1, 1), b"payload") as entry:
             entry.copy().release()
-        assert entry.expected_reads == -2
-        entry.expect_read()
-        assert entry.expected_reads == -1
+            entry.expect_read()
+            assert entry.expected_reads == 0
+        cache = manager.range_cache("topic")
+        cache.put((1, 2), b"payload", expected_reads=1)
+        assert not cache.put((1, 2), b"payload", expected_reads=5)
+        with present(cache.get((1, 2))) as entry:
+            assert entry.expected_reads == 1
 
 
 def test_a_cached_entry_counts_no_read_of_its_own(

@@ -77,7 +77,7 @@ def test_a_put_on_a_taken_position_changes_the_expected_reads_only(
     assert cache.size == 5
     with present(cache.get((1, 2))) as entry:
         assert bytes(entry) == b"first"
-        assert entry.expected_reads == -1  # of the third, which was released, too
+        assert entry.expected_reads == 0  # as of the third, which was released, too
         assert entry.references == 2
 
 
@@ -209,6 +209,21 @@ def test_an_exclusive_end_of_nothing_removes_nothing(cache: RangeCache) -> None:
     assert cache.remove_range(FIRST, (0, -5), last_inclusive=False) == (0, 0)
     assert cache.remove_range(FIRST, FIRST, last_inclusive=False) == (0, 0)
     assert cache.remove_range((1, 1), (1, 1)) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    "before", [(-1, 0), (0, -1), (0, 0), (0, 3), (1, -1), (1, 0), (1, 1), (2, 0), (9, 9)]
+)
+def test_invalidation_takes_out_what_is_before_a_position(
+    manager: EntryCacheManager, before: tuple[int, int]
+) -> None:
+    cache = manager.range_cache("before")
+    positions = [(0, 0), (0, 5), (1, 0), (1, 1), (3, 0)]
+    for at in positions:
+        cache.put(at, b"12")
+    gone = sum(at < before for at in positions)
+    assert cache.invalidate_entries(before) == (gone, 2 * gone)
+    assert [at in cache for at in positions] == [at >= before for at in positions]
 
 
 def test_an_exclusive_end_at_the_start_of_a_ledger_removes_the_ledgers_before(
@@ -391,6 +406,7 @@ CLOSED_USES: dict[str, Callable[[RangeCache], object]] = {
     "visit_range": lambda cache: cache.visit_range((1, 1), (1, 1), print),
     "iterate": lambda cache: cache.iterate((1, 1), (1, 1)),
     "remove_range": lambda cache: cache.remove_range((1, 1), (1, 1)),
+    "invalidate_entries": lambda cache: cache.invalidate_entries((1, 1)),
     "clear": lambda cache: cache.clear(),
 }
 

@@ -157,13 +157,41 @@ def test_permits_of_an_empty_read_go_back_at_once() -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"max_bytes": -1}, {"acquire_timeout_millis": -1}, {"acquire_queue_size": 2**40}]
+    "options",
+    [{"max_bytes": 2**63}, {"acquire_timeout_millis": 2**63}, {"acquire_queue_size": 2**40}],
 )
 def test_sizes_that_cannot_be_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidSizeError, match=next(iter(options))):
         InflightReadsLimiter(**options)
     with pytest.raises(InvalidSizeError, match="permits=-1"):
         limiter().acquire(-1, refuse)
+
+
+def test_a_request_above_the_maximum_gets_all_there_is_when_nothing_is_in_flight() -> None:
+    limits = limiter()
+    permits = present(limits.acquire(150, refuse))
+    assert (permits.amount, limits.remaining) == (100, 0)
+    permits.release()
+    assert limits.remaining == 100
+
+
+@pytest.mark.parametrize("maximum", [0, -1, -(2**63)])
+def test_a_maximum_of_zero_or_less_is_no_limit(maximum: int) -> None:
+    limits = limiter(max_bytes=maximum)
+    assert [present(limits.acquire(2**62, refuse)).amount for _ in range(3)] == [0, 0, 0]
+    assert (limits.max_bytes, limits.remaining) == (maximum, -1)
+
+
+@pytest.mark.parametrize("timeout", [0, -1, -(2**63)])
+def test_a_timeout_of_zero_or_less_is_none(timeout: int) -> None:
+    limits = limiter(acquire_timeout_millis=timeout)
+    first = present(limits.acquire(100, refuse, now_ns=0))
+    answers: list[Permits | None] = []
+    assert limits.acquire(1, answers.append, now_ns=0) is None
+    assert limits.expire(now_ns=2**62) is None
+    assert answers == []
+    first.release()
+    assert [present(permits).amount for permits in answers] == [1]
 
 
 def test_permits_are_not_made_by_hand() -> None:

@@ -72,6 +72,17 @@ def test_permits_of_a_failed_read_go_back() -> None:
         assert broker.factory.limiter.remaining == 6 * ENTRY
 
 
+def test_a_read_above_the_limit_is_served_when_nothing_else_is_in_flight() -> None:
+    with open_broker(limit=1000) as broker:
+        cursor = broker.ledger.open_cursor("a", earliest=True)
+        broker.add(10, size=200)
+        broker.evict()
+        entries = cursor.read_entries(10).result(SECONDS)
+        assert broker.factory.limiter.remaining == 0
+        assert len(texts(entries)) == 10
+        assert broker.factory.limiter.remaining == 1000
+
+
 def test_a_read_that_waits_too_long_fails() -> None:
     with open_broker(limit=6 * ENTRY, acquire_timeout_millis=10) as broker:
         first, second = two_reads(broker)

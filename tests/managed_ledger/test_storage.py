@@ -122,12 +122,16 @@ def test_faults_come_in_the_order_in_which_they_were_planned() -> None:
         (ledger + 1, 0),
         (ledger, 2**32),
         (ledger, 2),
+        (ledger, -1),
+        (-1, 0),
         (ledger, 0),
     ]
     assert [entry[:2] for entry in storage.read(ledger, 0, 1).result(SECONDS)] == [
         (ledger + 1, 0),
         (ledger, 2**32),
         (ledger, 2),
+        (ledger, -1),
+        (-1, 0),
         (ledger, 1),
     ]
     stalled = storage.read(ledger, 0, 0)

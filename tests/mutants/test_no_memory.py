@@ -75,8 +75,9 @@ MUTANTS = (
         "N03",
         "a copy that got no handle keeps its payload",
         "entry",
-        "payload_release(entry_payload(entry))\nread_count_release(&pool.read_counts, read_count)",
-        "read_count_release(&pool.read_counts, read_count)",
+        "payload_release(entry_payload(entry))\n"
+        "if read_count:\n    read_count_release(&pool.read_counts, read_count)",
+        "if read_count:\n    read_count_release(&pool.read_counts, read_count)",
         function="entry_copy",
     ),
     mistake(

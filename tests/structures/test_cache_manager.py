@@ -147,7 +147,7 @@ def test_a_tick_takes_what_is_older_than_the_time_to_live() -> None:
     assert [manager.call("exists", 0, 5 * i).status for i in range(10)] == [0] * 5 + [1] * 5
 
 
-@pytest.mark.parametrize("policy", range(6))
+@pytest.mark.parametrize("policy", range(7))
 def test_every_policy_is_kept_to_the_size(policy: int) -> None:
     manager = pair(policy=policy, max_size=500, watermark=60)
     for key in range(128):

@@ -100,10 +100,32 @@ def test_what_fits_behind_a_request_that_failed_is_granted_at_once() -> None:
     assert pair.call("expire", 5).words == (5, 0, 2, -1)
 
 
-def test_a_request_above_the_maximum_can_only_time_out() -> None:
+def test_a_request_above_the_maximum_gets_all_there_is_when_nothing_is_in_flight() -> None:
     pair = started(maximum=20)
-    assert pair.call("acquire", 21, 0).status == WAITING
-    assert pair.call("expire", 12).words == (20, 0, 1, -1)
+    assert pair.call("acquire", 30, 0) == (GRANTED, (0, 0, 0, 0))
+    assert pair.call("release", 0).words[0] == 20
+    pair.instance.check()
+
+
+def test_a_request_above_the_maximum_waits_until_nothing_is_in_flight() -> None:
+    pair = started(maximum=20)
+    pair.call("acquire", 5, 0)
+    pair.call("acquire", 5, 0)
+    assert pair.call("acquire", 30, 0, thread=1) == (WAITING, (10, 1, 0, 0))
+    assert pair.call("release", 0).words[:2] == (15, 1)
+    assert pair.call("release", 1) == (GRANTED, (0, 0, 1, 0))
+    assert pair.call("release", 0, thread=1).words[0] == 20
+    pair.instance.check()
+
+
+@pytest.mark.parametrize("timeout", [0, -1])
+def test_without_a_timeout_requests_wait(timeout: int) -> None:
+    pair = started(timeout=timeout)
+    pair.call("acquire", 40, 0)
+    pair.call("acquire", 30, 0, thread=1)
+    for _ in range(3):
+        assert pair.call("expire", 12).words == (0, 1, 0, -1)
+    assert pair.call("release", 0) == (GRANTED, (10, 0, 1, 0))
 
 
 def test_a_refused_grant_gives_its_permits_back_and_serves_the_next() -> None:
@@ -126,8 +148,9 @@ def test_permits_go_back_with_the_last_copy_wherever_it_is() -> None:
     assert pair.call("drop", 0, thread=1).words[0] == 40
 
 
-def test_without_a_limit_everything_is_granted() -> None:
-    pair = started(maximum=0)
+@pytest.mark.parametrize("maximum", [0, -1])
+def test_without_a_limit_everything_is_granted(maximum: int) -> None:
+    pair = started(maximum=maximum)
     assert [pair.call("acquire", 40, 0).status for _ in range(5)] == [GRANTED] * 4 + [FULL]
     pair.call("release", 0)
     pair.instance.check()

@@ -144,9 +144,13 @@ def test_each_dispatched_copy_counts_one_read_when_it_is_released(pair: Pair) ->
     pair.instance.check()
 
 
-def test_reads_beyond_those_expected_count_below_zero(pair: Pair) -> None:
+@pytest.mark.parametrize("policy, left", [(0, (1, 0, 0)), (1, (1, 0, -1)), (6, (1, 0, 0))])
+def test_reads_beyond_those_expected_take_nothing_but_under_released_queue(
+    policy: int, left: tuple[int, ...]
+) -> None:
+    pair = Pair("range_cache", {"policy": policy})
     pair.call("put", 0, 5, 1)
-    for expected in (1, 0, -1):
+    for expected in left:
         assert pair.call("dispatch", 0, 5, AT_ONCE).words[1] == expected
 
 

@@ -34,8 +34,18 @@ def test_each_failed_allocation_changes_nothing(seed: int) -> None:
     assert fail_each_allocation("read_count", EXHAUSTED, seed=seed) >= 3
 
 
-def test_a_count_changes_by_increments_and_marks_below_zero_too() -> None:
-    pair = Pair("read_count", {"limit": 4})
+def test_a_read_that_was_not_expected_takes_nothing() -> None:
+    pair = Pair("read_count", {"limit": 4, "below_zero": 0})
+    pair.call("new", 1)
+    assert [pair.call("mark_read", 0).words[1] for _ in range(3)] == [1, 0, 0]
+    assert pair.call("value", 0).words[1] == 0
+    pair.call("increment", 0)
+    assert pair.call("value", 0).words[1] == 1
+    pair.instance.check()
+
+
+def test_under_the_rule_of_4_2_4_a_count_goes_below_zero() -> None:
+    pair = Pair("read_count", {"limit": 4, "below_zero": 1})
     pair.call("new", 1)
     for _ in range(3):
         pair.call("mark_read", 0)

@@ -196,7 +196,7 @@ def test_a_held_entry_can_be_evicted_and_stays_readable() -> None:
 
 
 # A requeue that has no memory removes the entry instead: the one call whose answer may differ.
-@pytest.mark.parametrize("policy", range(6))
+@pytest.mark.parametrize("policy", range(7))
 def test_a_failed_allocation_loses_nothing(policy: int) -> None:
     failing = 0
     try:

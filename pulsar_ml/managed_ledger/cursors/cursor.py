@@ -306,7 +306,7 @@ class ManagedCursor:
         self.replays.drop_up_to(mark)
         self.read_position = max(self.read_position, after(mark))
         if self.durable:
-            self.ledger.durable.cursor_updated(self.name, mark)
+            self.ledger.durable.update_cursor(self.name, mark)
         self.track()
         failed: list[Callable[[], object]] = []
         for listener in self.mark_listeners:

@@ -120,12 +120,14 @@ def pass_on(real: StoredEntries, answer: StoredEntries, fault: Fault) -> None:
 
 
 def with_fault(entries: list[StoredEntry], fault: Fault) -> list[StoredEntry]:
-    """Foreign entries are from another ledger, 2**32 ids further, and behind the range."""
+    """Foreign entries: of another ledger, 2**32 ids further, behind the range, without an id."""
     first, last = entries[0], entries[-1]
     foreign = [
         first._replace(ledger_id=first.ledger_id + 1, data=b"another ledger"),
         first._replace(entry_id=first.entry_id + 2**32, data=b"2**32 further"),
         last._replace(entry_id=last.entry_id + 1, data=b"behind"),
+        first._replace(entry_id=-1, data=b"without an id"),
+        first._replace(ledger_id=-1, data=b"without a ledger"),
     ]
     if fault is Fault.SHORT:
         return entries[:-1]

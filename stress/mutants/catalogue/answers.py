@@ -93,14 +93,14 @@ if at.ledger_id == 7:
         origin="port",
         file="structures/entry.pxd",
         old="""
-if not read_count:
+if not read_count and not pool.counts_of_4:
     return 0
 payload_retain(entry_payload(entry))
 """,
         new="""
-if not read_count:
+if not read_count and not pool.counts_of_4:
     return 0
-if not counts_read:
+if read_count and not counts_read:
     read_count_release(&pool.read_counts, read_count)
     return 0
 payload_retain(entry_payload(entry))

@@ -179,7 +179,7 @@ return True
         new="""
 read_count_increment(&pool.read_counts, read_count)
 read_count_increment(&pool.read_counts, read_count)
-read_count_mark_read(&pool.read_counts, read_count)
+read_count_mark_read(&pool.read_counts, read_count, False)
 read_count_release(&pool.read_counts, read_count)
 return True
 """,

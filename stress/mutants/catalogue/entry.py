@@ -77,11 +77,11 @@ if u32_cas_weak_relaxed(cell, &seen, seen | fresh):
         file=FILE,
         old="""
 if read_count and extra & EXTRA_COUNTS_READ:
-    read_count_mark_read(&pool.read_counts, read_count)
+    read_count_mark_read(&pool.read_counts, read_count, pool.counts_of_4)
 """,
         new="""
 if read_count:
-    read_count_mark_read(&pool.read_counts, read_count)
+    read_count_mark_read(&pool.read_counts, read_count, pool.counts_of_4)
 """,
         suite="entry",
         breaks="I69",

@@ -93,4 +93,46 @@ limiter.remaining -= permits
         mode="sc",
         within=4_000,
     ),
+    Mutant(
+        id="RD7",
+        title="a request above the maximum waits although nothing is in flight",
+        origin="the rule before 4.0.7",
+        file=FILE,
+        old="""
+if permits > limiter.maximum:
+    permits = limiter.maximum
+""",
+        new="pass",
+        suite="inflight_limiter",
+        breaks="IL-6",
+    ),
+    Mutant(
+        id="RD8",
+        title="a request above the maximum gets what remains while others are in flight",
+        origin="port",
+        file=FILE,
+        old="""
+if permits > limiter.maximum:
+    permits = limiter.maximum
+""",
+        new="""
+if permits > limiter.maximum:
+    permits = limiter.remaining
+""",
+        suite="inflight_limiter",
+        breaks="I88",
+    ),
+    Mutant(
+        id="RD9",
+        title="a timeout of 0 fails what waits at once",
+        origin="port",
+        file=FILE,
+        old="""
+if limiter.timeout <= 0:
+    return False
+""",
+        new="pass",
+        suite="inflight_limiter",
+        breaks="IL-7",
+    ),
 )

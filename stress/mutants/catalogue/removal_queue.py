@@ -214,7 +214,7 @@ u8_store_relaxed(&wrapper.accessed, 0)
         title="an access uses up the extension of expected reads",
         origin="Pulsar 4.1, mended by the central queue",
         file=FILE,
-        old="wrapper_mark_requeued(wrapper, run.now, 0)",
+        old="wrapper_mark_requeued(wrapper, run.now, base.one_budget)",
         new="wrapper_mark_requeued(wrapper, run.now, 1)",
         suite="removal_queue",
         breaks="I59",
@@ -225,10 +225,20 @@ u8_store_relaxed(&wrapper.accessed, 0)
         origin="Pulsar 4.1, mended by the central queue",
         file=FILE,
         old="""
-if not removal_first_round(base, run):
+if not removal_first_round(base, run) and not removal_keeps_again(base, run):
     return REMOVE
 """,
         new="pass",
+        suite="removal_queue",
+        breaks="I57",
+    ),
+    Mutant(
+        id="L08b",
+        title="a size pass of released_5 keeps entries that it meets a second time",
+        origin="Pulsar 4.2.4",
+        file=FILE,
+        old="return base.most_keeps < 0 or (base.one_budget and run.by_time)",
+        new="return base.most_keeps < 0 or base.one_budget",
         suite="removal_queue",
         breaks="I57",
     ),

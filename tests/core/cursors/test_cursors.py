@@ -170,7 +170,7 @@ class HeapMachine(ContainerMachine):
         if tracked:
             self.oracle.update(name, at)
         expected = (previous, self.oracle.slowest()) if tracked else None
-        assert self.container.cursor_updated(name, at) == expected
+        assert self.container.update_cursor(name, at) == expected
         self.changed(tracked)
 
     @rule(name=NAMES)
@@ -345,7 +345,7 @@ def test_threads_that_name_the_same_cursors_lose_none(seed: int) -> None:
                     else:
                         container.remove_cursor(name)
                 active.update_cursor(name, (1, draw.randrange(100)))
-                heap.cursor_updated(name, (1, draw.randrange(100)))
+                heap.update_cursor(name, (1, draw.randrange(100)))
                 assert active.number_of_cursors_at_same_position_or_before(own) >= 1
                 for container in (active, heap):
                     slowest = container.slowest_cursor_position()

@@ -54,7 +54,7 @@ def cursors_work() -> Callable[[int], object]:
             container.slowest_cursor_position()
             list(container)
         active.number_of_cursors_at_same_position_or_before(name)
-        slowest.cursor_updated(name, (1, number + 1))
+        slowest.update_cursor(name, (1, number + 1))
         for container in (active, slowest):
             container.remove_cursor(f"{number % 5}")
 
