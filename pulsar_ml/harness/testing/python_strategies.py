@@ -25,7 +25,7 @@ from pulsar_ml.harness.pythreads.session import session
 from pulsar_ml.harness.search.failure import Decision, capture
 from pulsar_ml.harness.search.interleave import InterleavingFailure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.testing.strategies import schedules
+from pulsar_ml.harness.testing.schedules import schedules
 
 SHRINK_EXECUTIONS = 500  # of each failing example: Hypothesis makes many
 

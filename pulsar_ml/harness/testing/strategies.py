@@ -1,4 +1,4 @@
-"""Strategies of Hypothesis for programs, schedules, and both together.
+"""Strategies of Hypothesis for programs, schedules, both together, and Python functions.
 
 Hypothesis draws program, arguments, decisions and seed from one tape, so that it shrinks them
 together, keeps a failing example in its database, and tries it first the next time. Needs the
@@ -15,25 +15,24 @@ import numpy as np
 from hypothesis import strategies as st
 from hypothesis.strategies import DrawFn, SearchStrategy
 
-from pulsar_ml.harness.engine import CHOICES, FAULTS, Explorer
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import Decision, capture
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS, InterleavingFailure
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import CALL, Program, call_text, resolve_mix
 from pulsar_ml.harness.subjects.subject import Subject, SubjectOperation
+from pulsar_ml.harness.testing.python_strategies import PythonInterleaving, python_interleavings
+from pulsar_ml.harness.testing.schedules import schedules
 
-THREAD = CHOICES.index("thread")
-READ = CHOICES.index("read")
-INSERT = CHOICES.index("insert")
-FLUSH = CHOICES.index("flush")
-
-# The kinds of decisions in each mode, besides those of faults.
-OFFERED: Mapping[str, tuple[int, ...]] = {
-    "sc": (THREAD,),
-    "tso": (THREAD, FLUSH),
-    "c11": (THREAD, READ, INSERT),
-}
+__all__ = [
+    "Interleaving",
+    "PythonInterleaving",
+    "interleavings",
+    "programs",
+    "python_interleavings",
+    "schedules",
+]
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,37 +152,6 @@ def programs(
         operations=tuple(operation.name for operation in subject.operations),
         threads=tuple(lanes),
     )
-
-
-def schedules(
-    *,
-    threads: int,
-    mode: str = "c11",
-    faults: Sequence[str] = (),
-    points: int = 64,
-    decisions: int = 5,
-) -> SearchStrategy[tuple[Decision, ...]]:
-    """Draw up to ``decisions`` departures from the engine's default policy.
-
-    They lie within the first ``points`` scheduling points of each thread. ``mode`` and ``faults``
-    say which kinds there are: switches, and in "c11" stale reads and inserted stores.
-    """
-    kinds = OFFERED[mode] + tuple(CHOICES.index(fault) for fault in FAULTS if fault in faults)
-
-    def value(kind: int) -> SearchStrategy[int]:
-        return st.integers(1, threads) if kind == THREAD else st.integers(1, 3)
-
-    def decision(kind: int) -> SearchStrategy[Decision]:
-        return st.tuples(
-            st.integers(0, points), st.integers(0, threads - 1), st.just(kind), value(kind)
-        )
-
-    drawn = st.lists(
-        st.one_of([decision(kind) for kind in kinds]),
-        max_size=decisions,
-        unique_by=lambda each: each[:3],
-    )
-    return drawn.map(lambda found: tuple(sorted(found)))
 
 
 @st.composite
