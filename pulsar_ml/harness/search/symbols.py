@@ -28,8 +28,9 @@ OF_SHARED_POINTERS = re.compile(r"/shared_ptr_atomic\.h | std::_Sp_atomic<")
 OF_ATOMICS = re.compile(r"sync/sync\.h$|/(atomic|(bits/)?atomic_\w+\.h)$")
 OF_LIBRARIES = re.compile(
     r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/(functions/glue|signatures/signatures)\.h$"
-    r"|/pulsar_ml/check\.h$|/cython_utility$"
+    r"|/pulsar_ml/check\.h$|/cython_utility$|/include/python3\.\d+t?/"
 )
+OF_INTERPRETER = re.compile(r"/(lib)?python3[^/]*$")  # its program or library
 OF_HARNESS = re.compile(r"^pml_(call|apply|do)(_\w+)?\b")  # what calls a test or an operation
 THREAD_START = re.compile(
     r"^std::thread::_State_impl<.*std::tuple<(?P<called>.*)> > >::_M_run\(\)$"
@@ -151,8 +152,13 @@ def of_engine(pc: int) -> bool:
 
 
 def library_frame(pc: int) -> bool:
-    """Return True for an address whose place, inlined calls included, is in a library's header."""
+    """Return True for an address in the interpreter, or whose place is in a library's header.
+
+    The place includes inlined calls.
+    """
     found = locate(pc)
+    if found is not None and OF_INTERPRETER.search(found[0]):
+        return True
     place = innermost(found[0], found[1] - 1) if found is not None else None
     return place is not None and OF_LIBRARIES.search(place[1]) is not None
 
