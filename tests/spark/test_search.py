@@ -132,6 +132,7 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
             [*SMALL, "--exhaust"],
             "only the strategies preemptions and delays can be exhausted, not 'portfolio'",
         ),
+        ([*SMALL, "--strategy", "reduce", "--exhaust"], "can be exhausted, not 'reduce'"),
         (["--exhaust"], "--exhaust is for --engine controlled; real threads"),
         (
             [*SMALL, "--strategy", "delays", "--exhaust", "--rounds", "2"],
