@@ -343,7 +343,7 @@ def read_count(int64_t count) -> int:
         start = monotonic_ns()
         for i in range(count):
             read_count_increment(&pool, handle)
-            read_count_mark_read(&pool, handle)
+            read_count_mark_read(&pool, handle, False)
         start = monotonic_ns() - start
         pool_destroy(&pool)
     return start

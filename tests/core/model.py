@@ -34,7 +34,7 @@ class Bytes:
     def release(self) -> None:
         self.references -= 1
         if self.references == 0 and self.counts_read:
-            self.reads.expected -= 1
+            self.reads.expected = max(self.reads.expected - 1, 0)
 
     def copy(self, *, counts_read: bool) -> Bytes:
         self.reads.exists = True

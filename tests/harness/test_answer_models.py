@@ -31,6 +31,7 @@ ANSWERS = {
     "eviction_policy": policy_answers,
     "cache_manager": manager_answers,
 }
+RELEASED_QUEUE = 1  # the policy whose read counts go below zero
 CACHES = {"caches": 1, "keys": 8, "length_shift": 0, "policy": 0, "max_size": 4096, "watermark": 90}
 
 
@@ -146,7 +147,8 @@ def test_a_dispatch_ends_after_its_copy_was_seen_to_be_released(
         return (0, "get", (0, 3), answer(1, 1 << 40 | 1, expected, 3), 5, 6)
 
     def wrong(*rows: Row) -> bool:
-        return refused(ANSWERS[structure], CACHES, *rows, fresh=fresh)
+        below_zero = CACHES | {"policy": RELEASED_QUEUE}
+        return refused(ANSWERS[structure], below_zero, *rows, fresh=fresh)
 
     assert not wrong(put, dispatch(2), get(-1), said)
     assert wrong(put, dispatch(2), get(-2), said)  # more copies than there are
@@ -294,7 +296,7 @@ def test_publish_and_retain_are_refused_for_an_owner_only() -> None:
 
 
 def test_a_release_is_not_the_last_only_beside_somebody_with_a_stale_handle() -> None:
-    settings = {"limit": 8}
+    settings = {"limit": 8, "counts_of_4": 0}
     new: Row = (0, "new", (0, 0, 0), answer(0, 1), 1, 2)
     released: Row = (0, "release", (0,), answer(0), 5, 8)
     assert refused(entry, settings, new, released)

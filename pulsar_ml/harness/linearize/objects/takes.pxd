@@ -145,7 +145,7 @@ cdef inline int32_t count_calls(Takes* t, const Lanes* lanes, const Effect* effe
 
 # True when these words of a state can leave, as far as the counts tell.
 cdef inline bint can_leave(Takes* t, const int32_t* words, int64_t count, int32_t any_value) noexcept nogil:
-    cdef int64_t i
+    cdef int64_t i = 0
     cdef int64_t short_of = 0
     for i in range(count):
         t.demand[words[i]] += 1
