@@ -80,10 +80,10 @@ HAS_CLANG = shutil.which("clang") is not None
 if not HAS_CLANG:
     collect_ignore.append(NEEDS_CLANG)
 
-NEEDS_BROWSER = "report/test_browser.py"
+NEEDS_BROWSER = ["report/test_browser.py", "report/test_history_browser.py"]
 HAS_BROWSER = all(shutil.which(name) for name in ("chromium", "chromedriver"))
 if not HAS_BROWSER:
-    collect_ignore.append(NEEDS_BROWSER)
+    collect_ignore.extend(NEEDS_BROWSER)
 
 # Builds of projects as strangers have them; each needs its tools, which the extra "test" brings.
 TOOLS = {
@@ -110,7 +110,7 @@ def pytest_report_header() -> list[str]:
         else f"no Clang: left out are {NEEDS_CLANG} and the programs of engine/locks by Clang",
         "browser: found"
         if HAS_BROWSER
-        else f"no chromium with its driver: left out is {NEEDS_BROWSER}",
+        else f"no chromium with its driver: left out are {', '.join(NEEDS_BROWSER)}",
         f"projects left out, as tools are missing: {'; '.join(NO_PROJECTS)}"
         if NO_PROJECTS
         else f"projects: {', '.join(PROJECT_TOOLS)}",

@@ -22,6 +22,7 @@ from pulsar_ml.sweep.sweep import kept_options
 from stress.mutants import __main__ as stress_mutants
 from stress.mutants.sweep import command as mutants
 from stress.mutants.table.command import main as kill_table
+from tests import ROOT
 from tests.bad_input.damage import MANY, NO_FILES, digest, make_no_file, other_values
 from tests.bad_input.parsers import run_file
 from tests.report.kit import row, write_run
@@ -155,6 +156,12 @@ WRITTEN: dict[tuple[str, str], list[str]] = {
     ("pulsar-ml collect", "into"): ["nothing", "--into"],
     ("pulsar-ml explore", "out"): ["entry", "--executions", "10", "--seeds", "1", "--out"],
     ("pulsar-ml hunt", "out"): ["nothing", "--out"],
+    ("pulsar-ml linearize", "page"): [
+        str(ROOT / "docs" / "examples" / "account.jsonl"),
+        "--model",
+        f"{ROOT / 'docs' / 'examples' / 'account.py'}:Account",
+        "--html",
+    ],
     ("pulsar-ml report", "out"): ["nothing", "--out"],
     ("pulsar-ml run", "out"): ["refcount", "--seeds", "1", "--out"],
     ("pulsar-ml simulate", "target"): ["nothing", "--plot"],

@@ -42,8 +42,8 @@ def test_an_illegal_history_is_shown_in_lanes(tmp_path: Path) -> None:
     assert "sequentially consistent: illegal" in output
     # The result of a read is shown even if it is None.
     assert (
-        "2 operations can be put in order; then nothing leads to operation 2, read() -> None\n"
-        in output
+        "2 operations can be put in order; then nothing leads to operation 2 (line 4), "
+        "read() -> None\n" in output
     )
     assert "  that order: write(1); read() -> 1\n  it leads to the state 1\n" in output
     assert output.splitlines()[-2:] == [

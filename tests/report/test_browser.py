@@ -6,15 +6,12 @@ These tests run where Debian's chromium and its driver are installed, see tests/
 from __future__ import annotations
 
 import base64
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
@@ -22,6 +19,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from benchmarks.report import write_run as write_large_run
 from pulsar_ml.cli import main
+from tests.report.conftest import console, media
 from tests.report.kit import (
     HOSTILE,
     failure_of,
@@ -33,31 +31,6 @@ from tests.report.kit import (
 )
 
 pytestmark = pytest.mark.xdist_group("browser")
-FLAGS = (
-    "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--disable-dev-shm-usage", "--hide-scrollbars",
-)  # fmt: skip
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    options.binary_location = str(shutil.which("chromium"))
-    for flag in (*FLAGS, f"--user-data-dir={tmp_path_factory.mktemp('browser')}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
-    chrome = Chrome(options, Service(shutil.which("chromedriver")))
-    try:
-        yield chrome
-    finally:
-        chrome.quit()
-
-
-def console(browser: Chrome) -> list[dict[str, Any]]:
-    """The messages on the browser's console since the last call."""
-    messages: list[dict[str, Any]] = browser.get_log("browser")  # type: ignore[no-untyped-call]
-    return messages
 
 
 def shown(browser: Chrome, run: Path, *options: str) -> None:
@@ -217,10 +190,6 @@ def test_colours_follow_the_theme(browser: Chrome, failing: Path, theme: str, da
     brightness = sum(int(part) for part in colour.strip("rgb()").split(","))
     assert (brightness < 200) == dark
     media(browser, [])
-
-
-def media(browser: Chrome, features: list[dict[str, str]]) -> None:
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
 
 
 def test_a_narrow_screen_scrolls_only_inside_of_tables_and_drawings(

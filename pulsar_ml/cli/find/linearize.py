@@ -112,6 +112,14 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     group=shared.LIMITS,
     help="Give the answer only: no core, no order, no weaker criteria.",
 )
+@option(
+    "--html",
+    "page",
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    group=shared.OUTPUT,
+    help="Also write a page with the operations over time, the core, and an order to step through.",
+)
 @shared.as_json
 def command(
     file: Path,
@@ -126,6 +134,7 @@ def command(
     memory: int,
     timeout: float | None,
     no_explain: bool,
+    page: Path | None,
     as_json: bool,
 ) -> ExitCode:
     """Check whether the history in FILE is linearizable.
@@ -150,6 +159,12 @@ def command(
         check_model(model, history)
         verdict = check(history, model, options=options)
         shown = as_text(history, verdict) if as_json else describe_verdict(history, verdict, model)
+        if page is not None:
+            from pulsar_ml.output_files import write
+            from pulsar_ml.report.history_page import history_page
+
+            text = history_page(history, verdict, model, name=file.name)
+            write(page, text.encode(errors="replace").decode())
     except ModelError as error:
         raise click.UsageError(f"the model {name} cannot be used: {error}") from None
     except PulsarMlError:

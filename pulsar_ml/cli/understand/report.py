@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -15,7 +13,7 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.exit_codes import SEARCH
-from pulsar_ml.input_files import refused
+from pulsar_ml.output_files import write
 from pulsar_ml.report import formats
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
@@ -116,19 +114,3 @@ def read(
         return found, list(
             trace_views(groups, most=traces, module=module, on_view=progress.advance)
         )
-
-
-def write(path: Path, text: str) -> None:
-    """Replaces the file at ``path`` by the whole text, or leaves it as it is."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as file:
-                file.write(text)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise refused(error, path, "write") from None

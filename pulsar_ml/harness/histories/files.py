@@ -13,6 +13,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -81,8 +82,11 @@ def load_history(
         raise UsageError(f"the history {path} cannot be read: {error.strerror or error}") from error
     text = bounded_text(path, "the history", most=MOST_BYTES)
     if form in ("edn", "log"):
-        events = edn_events(text, path.name) if form == "edn" else log_events(text, path.name)
-        return from_events(events, path.name, keyed=keyed, failed_cas=failed_cas)
+        if form == "edn":
+            events, numbered = edn_events(text, path.name), "event"
+        else:
+            events, numbered = log_events(text, path.name), "line"
+        return from_events(events, path.name, keyed=keyed, failed_cas=failed_cas, numbered=numbered)
     return load_lines(text, path.name, keyed=keyed, failed_cas=failed_cas)
 
 
@@ -144,11 +148,12 @@ def thread_of(history: History, number: int) -> int | str:
 
 
 def load_lines(text: str, name: str, *, keyed: bool, failed_cas: bool = False) -> History:
-    lines = [
-        decode(line, f"line {number} of {name}")
+    numbered = [
+        (number, decode(line, f"line {number} of {name}"))
         for number, line in enumerate(text.splitlines(), 1)
         if line.strip()
     ]
+    lines = [line for _, line in numbered]
     if not lines:
         raise BadRecordError(f"{name} is empty; a history has at least a first line")
     if isinstance(lines[0], dict) and "kind" in lines[0]:
@@ -159,10 +164,10 @@ def load_lines(text: str, name: str, *, keyed: bool, failed_cas: bool = False) -
                 f"{name} is truncated: it should have {content['operations']} operations, it has "
                 f"{len(lines) - 1}"
             )
-        return with_words(content, from_operations(lines[1:], name), name)
+        return with_words(content, from_operations(numbered[1:], name), name)
     if isinstance(lines[0], dict) and "type" in lines[0]:
-        return from_events(lines, name, keyed=keyed, failed_cas=failed_cas)
-    return from_operations(lines, name)
+        return from_events(numbered, name, keyed=keyed, failed_cas=failed_cas)
+    return from_operations(numbered, name)
 
 
 def with_words(content: Mapping[str, Any], history: History, name: str) -> History:
@@ -175,12 +180,13 @@ def with_words(content: Mapping[str, Any], history: History, name: str) -> Histo
     except (KeyError, TypeError, ValueError, IndexError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {one_line(error)}") from None
     content = {**content, "values": values, "threads": history.threads}
-    return history_with(content, records, name)
+    return replace(history_with(content, records, name), numbers=history.numbers)
 
 
-def from_operations(lines: Iterable[Any], name: str) -> History:
+def from_operations(lines: Iterable[tuple[int, Any]], name: str) -> History:
+    """Return the history of operations; each comes with the number of its line."""
     operations = []
-    for number, line in enumerate(lines):
+    for index, (number, line) in enumerate(lines):
         try:
             operation = Operation(
                 thread=line["thread"],
@@ -190,13 +196,14 @@ def from_operations(lines: Iterable[Any], name: str) -> History:
                 invoked=line["invoked"],
                 returned=line["returned"],
                 crashed=bool(line.get("crashed", False)),
+                number=number,
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadRecordError(
-                f"{name}: operation {number} should be an object with thread, operation, "
+                f"{name}: operation {index} should be an object with thread, operation, "
                 f"arguments, result, invoked and returned; {one_line(error)}"
             ) from None
-        check_operation(operation, f"operation {number} of {name}")
+        check_operation(operation, f"operation {index} of {name}")
         operations.append(operation)
     try:
         return history_of(operations, source="file")
@@ -209,7 +216,7 @@ def check_operation(operation: Operation, what: str) -> None:
 
     Written out, because files have a line for each of up to millions of operations.
     """
-    thread, name, _, _, invoked, returned, _ = operation
+    thread, name, _, _, invoked, returned, *_ = operation
     if type(thread) is not int and type(thread) is not str:
         raise mismatch(what, "thread", thread, "an integer or a name")
     if type(name) is not str:

@@ -121,6 +121,9 @@ class History:
         source: the origin, such as "threads", "engine" or "jepsen".
         subject, settings: of recorded runs, the subject's name and its creation settings.
         threads: the names of the threads by number; empty: numbers are their names.
+        numbers: of a history from a file, the number of the line, or of the event, that invokes
+            each operation; empty: not known.
+        numbered: "line" or "event", the things that ``numbers`` count.
     """
 
     signatures: tuple[Signature, ...]
@@ -130,6 +133,8 @@ class History:
     subject: str = ""
     settings: Mapping[str, int] = field(default_factory=dict)
     threads: tuple[str, ...] = ()
+    numbers: tuple[int, ...] = ()
+    numbered: str = "line"
 
     def __len__(self) -> int:
         return len(self.records)
@@ -156,11 +161,18 @@ class History:
 
     def select(self, indices: Sequence[int] | NDArray[np.integer]) -> History:
         """Return the history of some of the operations."""
-        return self.with_records(self.records[np.asarray(indices, dtype=np.int64)])
+        part = self.with_records(self.records[np.asarray(indices, dtype=np.int64)])
+        if not self.numbers:
+            return part
+        return replace(part, numbers=tuple(self.numbers[index] for index in indices))
 
     def with_records(self, records: NDArray[np.void]) -> History:
         """Return a history with the same signatures and values, and other records."""
-        return replace(self, records=frozen(records))
+        return replace(self, records=frozen(records), numbers=())
+
+    def place(self, index: int) -> str:
+        """Return where operation number ``index`` stands in its file, such as "line 7", or ""."""
+        return f"{self.numbered} {self.numbers[index]}" if self.numbers else ""
 
     def thread_name(self, number: int) -> str:
         """Return the name of thread ``number``."""
@@ -223,6 +235,7 @@ class Operation(NamedTuple):
         invoked, returned: stamps of one clock, in any unit: numbers that can be compared, such as
             integers and floats. ``returned`` is None for an operation that did not return.
         crashed: True if it never will.
+        number: the line or the event of a file that invokes it; -1: none.
     """
 
     thread: int | str
@@ -232,9 +245,12 @@ class Operation(NamedTuple):
     invoked: Stamp
     returned: Stamp | None
     crashed: bool = False
+    number: int = -1
 
 
-def history_of(operations: Iterable[Operation], *, source: str = "python") -> History:
+def history_of(
+    operations: Iterable[Operation], *, source: str = "python", numbered: str = "line"
+) -> History:
     """Return the history of operations whose arguments and results are values that JSON has.
 
     Stamps that are not all integers of 64 bits are replaced by their ranks, which are exact:
@@ -271,7 +287,16 @@ def history_of(operations: Iterable[Operation], *, source: str = "python") -> Hi
         )
     records = np.array(rows, dtype=RECORD) if rows else np.zeros(0, RECORD)
     signatures = tuple(Signature(name, MOST_ARGUMENTS, VALUE) for name in names)
-    return History(signatures, frozen(records), tuple(table.values), source, threads=thread_names)
+    numbers = tuple(one.number for one in operations)
+    return History(
+        signatures,
+        frozen(records),
+        tuple(table.values),
+        source,
+        threads=thread_names,
+        numbers=numbers if all(number >= 0 for number in numbers) else (),
+        numbered=numbered,
+    )
 
 
 def stamps(operations: Sequence[Operation]) -> tuple[list[int], list[int]]:

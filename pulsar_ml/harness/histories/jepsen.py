@@ -29,7 +29,11 @@ def plain_edn(value: Any) -> Any:
     return value
 
 
-def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
+Numbered = tuple[int, Any]  # an event, with the number of its line or its own
+
+
+def edn_events(text: str, name: str) -> Iterator[Numbered]:
+    """Yield the events with their indices, which newer versions of Jepsen write, or places."""
     import edn_format
 
     edn_format.add_tag("jepsen.history.Op", lambda op: op)  # how newer versions print an event
@@ -41,11 +45,13 @@ def edn_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
         ) from None
     if len(elements) == 1 and isinstance(elements[0], list):
         elements = elements[0]
-    yield from elements
+    for place, event in enumerate(elements):
+        index = event.get("index") if isinstance(event, Mapping) else None
+        yield index if type(index) is int else place, event
 
 
-def log_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
-    """Yield the events of Jepsen's log; its other lines are passed over."""
+def log_events(text: str, name: str) -> Iterator[Numbered]:
+    """Yield the events of Jepsen's log with their lines; its other lines are passed over."""
     import edn_format
 
     for number, line in enumerate(text.splitlines(), 1):
@@ -62,11 +68,16 @@ def log_events(text: str, name: str) -> Iterator[Mapping[str, Any]]:
                     f"line {number} of {name} has a value that is not EDN, {value!r}: "
                     f"{one_line(error)}"
                 ) from None
-        yield event
+        yield number, event
 
 
 def from_events(
-    events: Iterable[Any], name: str, *, keyed: bool, failed_cas: bool = False
+    events: Iterable[Numbered],
+    name: str,
+    *,
+    keyed: bool,
+    failed_cas: bool = False,
+    numbered: str = "line",
 ) -> History:
     """Return the history of Jepsen's events: invocations and their completions.
 
@@ -76,7 +87,7 @@ def from_events(
     """
     operations: list[Operation | None] = []
     under_way: dict[Any, tuple[int, Mapping[str, Any]]] = {}
-    for time, event in enumerate(events):
+    for time, (number, event) in enumerate(events):
         if not isinstance(event, Mapping) or not {"process", "type", "f"} <= set(event):
             raise BadRecordError(
                 f"{name}: event {time} should be a map with process, type and f: {event!r:.200}"
@@ -90,7 +101,7 @@ def from_events(
                     f"{name}: event {time} invokes while process {process!r:.200} is inside an "
                     "operation"
                 )
-            under_way[process] = (len(operations), {**event, "at": time})
+            under_way[process] = (len(operations), {**event, "at": time, "number": number})
             operations.append(None)
         elif kind in ("ok", "fail", "info"):
             if process not in under_way:
@@ -103,8 +114,9 @@ def from_events(
             elif kind == "fail" and failed_cas and begun["f"] == "cas":
                 arguments = arguments_of(begun, keyed)
                 operations[place] = Operation(
-                    process, "cas", arguments, False, int(begun["at"]), time
-                )
+                    process, "cas", arguments, False, int(begun["at"]), time,
+                    number=begun["number"],
+                )  # fmt: skip
             elif kind == "info":
                 operations[place] = left_open(begun, process, keyed, crashed=True)
         else:
@@ -116,7 +128,9 @@ def from_events(
         operations[place] = left_open(begun, process, keyed, crashed=False)
     try:
         return history_of(
-            [operation for operation in operations if operation is not None], source="jepsen"
+            [operation for operation in operations if operation is not None],
+            source="jepsen",
+            numbered=numbered,
         )
     except (UsageError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {error}") from None
@@ -152,10 +166,13 @@ def finished(
     _, answered = split_value(event, keyed) if event.get("value") is not None else ((), None)
     # Jepsen repeats the arguments when an operation has no result.
     result = None if requested is not None and answered == requested else answered
-    return Operation(thread, str(begun["f"]), arguments, result, int(begun["at"]), time)
+    return Operation(
+        thread, str(begun["f"]), arguments, result, int(begun["at"]), time, number=begun["number"]
+    )
 
 
 def left_open(begun: Mapping[str, Any], thread: int, keyed: bool, *, crashed: bool) -> Operation:
     return Operation(
-        thread, str(begun["f"]), arguments_of(begun, keyed), None, int(begun["at"]), None, crashed
-    )
+        thread, str(begun["f"]), arguments_of(begun, keyed), None, int(begun["at"]), None, crashed,
+        begun["number"],
+    )  # fmt: skip

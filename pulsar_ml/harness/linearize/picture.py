@@ -60,7 +60,8 @@ def describe_verdict(history: History, verdict: Verdict, model: Any = None) -> s
         count = len(verdict.prefix)
         lines.append(
             f"  {count} operation{'s' * (count != 1)} can be put in order; then nothing leads to "
-            f"operation {verdict.blocked}, {describe_call(model, history.call(verdict.blocked))}"
+            f"{named(history, verdict.blocked)}, "
+            f"{describe_call(model, history.call(verdict.blocked))}"
         )
         if order := order_in_words(history, verdict.prefix, model):
             lines.append(f"  that order{' ends' * (count > MOST_LAST)}: {order}")
@@ -81,6 +82,12 @@ def describe_verdict(history: History, verdict: Verdict, model: Any = None) -> s
         if count > MOST_SHOWN:
             lines.append(f"... and {count - MOST_SHOWN} more")
     return "\n".join(lines)
+
+
+def named(history: History, index: int) -> str:
+    """The number of an operation, and where it stands in its file."""
+    place = history.place(index)
+    return f"operation {index}" + f" ({place})" * bool(place)
 
 
 def order_in_words(history: History, order: Sequence[int], model: Any) -> str:
