@@ -25,6 +25,7 @@ from pulsar_ml.exit_codes import (
     ExitCode,
     worst,
 )
+from pulsar_ml.hash_seed import restart_under
 from pulsar_ml.terminal.command_line import command_line, short_path
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -337,10 +338,13 @@ def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:
     from pulsar_ml.input_files import bounded_text
 
     failure = Failure.from_text(bounded_text(record, "the record"))
+    restart_under(failure.hash_seed)
     for _, test, subject in found.tests():
         if test.name == failure.subject:
             also = cast("tuple[str, ...]", test.options.get("also", ()))
             again, text = replayed_text(failure, subject, limits, also)
             echo(text)
-            return VIOLATION if again else CLEAN
+            if (code := again.exit_code()) == FAILED:
+                echo(f"no verdict: {again.verdict()}", err=True)
+            return code
     raise UsageError(f"{record} is of the test {failure.subject!r}, which none of the files has")

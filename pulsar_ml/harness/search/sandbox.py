@@ -32,6 +32,7 @@ from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.hash_seed import hash_seed
 
 T = TypeVar("T")
 LEARNING = 1 << 63  # executions from this number on are warm-up runs of a strategy
@@ -115,6 +116,7 @@ def lost_failure(
         turns=int(options.get("turns", TURNS)),
         stores=int(options.get("stores", STORES)),
         recipe=recipe_of(subject),
+        hash_seed=hash_seed() if subject.needs_gil else "",
     )
 
 
@@ -159,4 +161,5 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
     )
     if failure.kind == ENDED:  # compare the signal, too; messages of other kinds name a limit
         exact = found == failure
-    return Replayed(exact, failure.build_id == str(subject.build_id), found, [])
+    same_build = failure.build_id == str(subject.build_id)
+    return Replayed(exact, same_build, found, [], failure.hash_seed)
