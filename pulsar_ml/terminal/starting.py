@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
-from pulsar_ml.hash_seed import begin_command
+from pulsar_ml.terminal.hash_seed import begin_command
 from pulsar_ml.terminal.signals import leave_at_once
 
 NAME = "pulsar-ml"

@@ -25,8 +25,8 @@ from pulsar_ml.exit_codes import (
     ExitCode,
     worst,
 )
-from pulsar_ml.hash_seed import restart_under
 from pulsar_ml.terminal.command_line import command_line, short_path
+from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
@@ -333,6 +333,7 @@ def last_line(rows: list[dict[str, Any]], found: Found) -> str:
 
 
 def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:
+    from pulsar_ml.campaign.local.failures import exit_code_of
     from pulsar_ml.harness.functions.check import replayed_text
     from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.input_files import bounded_text
@@ -344,7 +345,7 @@ def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:
             also = cast("tuple[str, ...]", test.options.get("also", ()))
             again, text = replayed_text(failure, subject, limits, also)
             echo(text)
-            if (code := again.exit_code()) == FAILED:
+            if again.proves_nothing:
                 echo(f"no verdict: {again.verdict()}", err=True)
-            return code
+            return exit_code_of(again)
     raise UsageError(f"{record} is of the test {failure.subject!r}, which none of the files has")

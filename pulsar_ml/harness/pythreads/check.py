@@ -36,9 +36,9 @@ from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.hash_seed import hash_seed, seed_text
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
-from pulsar_ml.hash_seed import hash_seed, seed_text
 
 EXECUTIONS = 20_000  # of each test, at most
 LOCK_RULES = ("lock left locked", "lock of another thread")  # as in native/replaced/held.c
@@ -199,8 +199,8 @@ def replay_python(
     strict = failure.rule in LOCK_RULES
     if failure.ended_process:
         subject.around = partial(prepared, semantics, packages, strict)
-        lost = replay_lost(failure, subject, limits=limits)
-        return lost, failure.summary(lost)
+        ended = replay_lost(failure, subject, limits=limits)
+        return ended, failure.summary(ended)
 
     def again() -> tuple[Replayed, str]:
         with session(semantics=semantics, also=packages, strict=strict) as texts:

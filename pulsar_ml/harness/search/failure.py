@@ -15,17 +15,16 @@ from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING, Any, cast
 
 from pulsar_ml.errors import BadRecordError, NondeterminismError, UsageError
-from pulsar_ml.exit_codes import CLEAN, FAILED, VIOLATION, ExitCode
 from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, STORES, TURNS, Explorer
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of, stack_of
 from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name
+from pulsar_ml.harness.subjects.hash_seed import FIXED, hash_seed, other_hashes, seed_text
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
-from pulsar_ml.hash_seed import FIXED, hash_seed, other_hashes, seed_text
 from pulsar_ml.input_files import one_line
 from pulsar_ml.versioned_json import build, read_object
 from pulsar_ml.wording import counted
@@ -321,15 +320,13 @@ class Replayed:
             ended = f"another execution failed: {self.failure.kind}: {self.failure.message}"
         return f"{build}{ended}" + (f"; {hashes}" if hashes else "")
 
-    def exit_code(self) -> ExitCode:
-        """Return the exit code of a command that replays a record.
-
-        Changed code that does not fail is clean. The same code has no verdict then: something else
-        decides, too.
+    @property
+    def proves_nothing(self) -> bool:
+        """True when an execution of the same code ended without the failure: something that the
+        replay does not repeat decides, too. Changed code that does not fail is mended.
         """
-        if self.failure is not None:
-            return VIOLATION
-        return FAILED if self.same_build or other_hashes(self.hash_seed) else CLEAN
+        changed = not self.same_build and not other_hashes(self.hash_seed)
+        return self.failure is None and not changed
 
 
 def capture(

@@ -29,10 +29,10 @@ from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.symbols import describe_pc
+from pulsar_ml.harness.subjects.hash_seed import hash_seed
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
-from pulsar_ml.hash_seed import hash_seed
 
 T = TypeVar("T")
 LEARNING = 1 << 63  # executions from this number on are warm-up runs of a strategy

@@ -39,12 +39,10 @@ def not_again(replayed: Replayed) -> NoReturn:
 
     It is skipped when the code has changed, and fails otherwise: the replay proves nothing then.
     """
-    from pulsar_ml.exit_codes import CLEAN
-
     __tracebackhide__ = True
-    if replayed.exit_code() == CLEAN:
-        pytest.skip(f"replayed: {replayed.verdict()}")
-    pytest.fail(f"no verdict: {replayed.verdict()}", pytrace=False)
+    if replayed.proves_nothing:
+        pytest.fail(f"no verdict: {replayed.verdict()}", pytrace=False)
+    pytest.skip(f"replayed: {replayed.verdict()}")
 
 
 def finish(item: pytest.Item, result: Checked) -> None:
@@ -54,7 +52,7 @@ def finish(item: pytest.Item, result: Checked) -> None:
     and fails a test in which no two threads met.
     """
     from pulsar_ml.harness.search.interleave import InterleavingFailure
-    from pulsar_ml.hash_seed import assignment
+    from pulsar_ml.harness.subjects.hash_seed import assignment
 
     __tracebackhide__ = True
     item.user_properties.append((EXPLORED, f"{item.name}: {result.describe()}"))
