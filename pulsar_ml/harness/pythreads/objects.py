@@ -41,16 +41,20 @@ def explore_object(
     model. The other options are those of :func:`pulsar_ml.harness.interleave`. Returns the counts,
     with the shrunk failure, and its text.
     """
+    from pulsar_ml.harness.pythreads.object_recipe import keep_object_recipe
+
     require_support()
     create = model_factory(model)
     called = chosen_methods(factory(), create(), methods)
     subject = object_subject(factory, called)
     chosen = engine_options(semantics, options)
     free = int(semantics == "free")
+    packages = tuple(also)
     judge = ObjectJudge(create, called)
+    keep_object_recipe(subject, factory, model, called, packages)
 
     def explored() -> tuple[Interleavings, str]:
-        with session(semantics=semantics, also=also) as texts:
+        with session(semantics=semantics, also=packages) as texts:
             settings = {"free": (free, free)}
             found = interleave(subject, judge=judge, settings=settings, **chosen)
             if found.failure is None:
