@@ -1,59 +1,20 @@
-"""Recipes of objects under test: a record names the class and its model, to call them again."""
+"""Makes an object under test again by the recipe of a record, which names its class and model."""
 
 from __future__ import annotations
 
 import importlib
-import inspect
 import sys
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.pythreads.answers import ObjectJudge
 from pulsar_ml.harness.pythreads.check import load_file, prepared, semantics_of
-from pulsar_ml.harness.pythreads.objects import Ranges, model_factory, object_subject
+from pulsar_ml.harness.pythreads.objects import model_factory, object_subject
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
+from pulsar_ml.harness.subjects.recipe import Recipe
 from pulsar_ml.harness.subjects.subject import Subject
-
-Reference = list[str]  # module, name, file
-
-
-def keep_object_recipe(
-    subject: Subject,
-    factory: Callable[[], object],
-    model: Any,
-    methods: Mapping[str, Ranges],
-    also: tuple[str, ...],
-) -> None:
-    """Remember how to call an object's methods again, if its class has a name in a file."""
-    if (found := reference_of(factory)) is None:
-        return
-    module, name, file = found
-    options = {
-        "module": module,
-        "name": name,
-        "model": model if isinstance(model, str) else reference_of(model),
-        "methods": {method: [list(each) for each in ranges] for method, ranges in methods.items()},
-        "also": list(also),
-    }
-    keep_recipe(subject, Recipe.of("explore_object", Path(file), options))
-
-
-def reference_of(value: Any) -> Reference | None:
-    """Return module, name and file of a class or function; None for one without such a name."""
-    name = getattr(value, "__qualname__", "")
-    module = sys.modules.get(str(getattr(value, "__module__", "")))
-    if module is None or getattr(module, name, None) is not value:
-        return None
-    with suppress(TypeError):  # of no file
-        file = inspect.getsourcefile(module)
-        if file:
-            return [module.__name__, name, str(Path(file).resolve())]
-    return None
 
 
 def files_of(recipe: Recipe) -> list[Path]:
