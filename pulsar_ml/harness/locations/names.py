@@ -42,6 +42,10 @@ ALLOCATES = re.compile(
     r"|\(\s*(?:struct\s+)?(?P<cast>[A-Za-z_]\w*)\s*\*\s*\)\s*\w*alloc\w*\s*\("
 )
 OF_SELF = re.compile(r"\bself\.(\w+)")
+ATOMIC = re.compile(
+    r"&self\.(\w+)\s*[,)]"
+    r"|\bself\.(\w+)\.(?:load|store|exchange|fetch_\w+|compare_exchange_\w+)\("
+)
 ELSEWHERE = re.compile(
     r"[\[(&*]|\w\.\w+\.|(?<!\bself)\.[A-Za-z_]"
 )  # other memory than the member's
@@ -58,19 +62,24 @@ def info_at(pc: int) -> DebugInfo | None:
 
 
 def member_of_self(event: Event) -> str:
-    """The only member of ``self`` that the event's line in Cython names; "" for other lines.
-
-    An item, a member behind a member, and an argument of a call may be in other memory.
-    """
+    """The member of ``self`` that the event's line in Cython accesses; "" for other lines."""
     pc = own_pc(event["frames"])
     place, _, _ = describe_pc(pc).rpartition(":")
     if not place.endswith(".pyx"):
         return ""
-    line = source_line(pc)
-    members = set(OF_SELF.findall(line))
-    if len(members) != 1 or ELSEWHERE.search(line):
-        return ""
-    return f"self.{members.pop()}"
+    return member_in(source_line(pc), atomic=event["op"] not in ("read", "write"))
+
+
+def member_in(line: str, *, atomic: bool) -> str:
+    """The only member of ``self`` that a line can access, by an atomic operation or a plain access.
+
+    An item, a member behind a member, and an argument of a call may be in other memory.
+    """
+    if atomic:
+        members = {name for names in ATOMIC.findall(line) for name in names if name}
+    else:
+        members = set() if ELSEWHERE.search(line) else set(OF_SELF.findall(line))
+    return f"self.{members.pop()}" if len(members) == 1 else ""
 
 
 def type_of(allocation: re.Match[str]) -> str:
