@@ -13,12 +13,14 @@ import threading
 import time
 from contextlib import suppress
 
-from pulsar_ml.harness.engine import Explorer  # noqa: F401  (its symbols are what _fibers calls)
-from pulsar_ml.harness.pythreads import _fibers
+from pulsar_ml.harness.engine import Explorer  # noqa: F401  (its symbols are what answer_stuck needs)
+from pulsar_ml.harness.pythreads._fibers import answer_stuck
 from pulsar_ml.harness.pythreads.failures import short_name
 from pulsar_ml.harness.pythreads.points import PACKAGE
 from pulsar_ml.harness.search import sandbox
 from pulsar_ml.harness.search.child import Standing
+
+__all__ = ["PAGE", "answer", "answer_stuck", "places", "standing"]
 
 SIGNAL = signal.SIGRTMIN + 11  # of no meaning to the interpreter and to most programs
 PATIENCE = 2.0  # seconds for the answer of a child that can run
@@ -35,7 +37,7 @@ def answer() -> None:
     """Let this process answer, from its main thread."""
     if threading.current_thread() is not threading.main_thread():
         return
-    _fibers.answer_stuck(PAGE, int(SIGNAL))
+    answer_stuck(PAGE, int(SIGNAL))
     struct.pack_into("=i", PAGE, 8, os.getpid())
 
 

@@ -8,10 +8,9 @@ import threading
 import pytest
 
 from pulsar_ml.cli.options import child_limits
-from pulsar_ml.harness.pythreads import stuck
 from pulsar_ml.harness.pythreads.check import explore_python, replay_python
 from pulsar_ml.harness.pythreads.points import PACKAGE
-from pulsar_ml.harness.pythreads.stuck import PAGE, places
+from pulsar_ml.harness.pythreads.stuck import PAGE, answer_stuck, places
 from pulsar_ml.harness.search.child import STUCK, Limits
 
 BUSY = Limits(wall=60, cpu=0.4)  # of processor time: the machine's load does not matter
@@ -109,5 +108,5 @@ def test_frames_that_call_the_test_are_left_out() -> None:
 
 def test_the_page_of_an_answer_has_a_size() -> None:
     with pytest.raises(ValueError, match="the page has 8 bytes; it needs 4096"):
-        stuck._fibers.answer_stuck(bytearray(8), 45)
+        answer_stuck(bytearray(8), 45)
     assert len(PAGE) >= 4096
