@@ -13,7 +13,7 @@ import threading
 import time
 from contextlib import suppress
 
-from pulsar_ml.harness.engine import Explorer  # noqa: F401  (its symbols are what answer_stuck needs)
+from pulsar_ml.harness.engine import Explorer  # noqa: F401  (_fibers calls its symbols)
 from pulsar_ml.harness.pythreads._fibers import answer_stuck
 from pulsar_ml.harness.pythreads.failures import short_name
 from pulsar_ml.harness.pythreads.points import PACKAGE

@@ -169,7 +169,7 @@ def own_pc(frames: Sequence[int]) -> int:
 
 
 def of_interpreter(pc: int) -> bool:
-    """Return True for an address in the interpreter, or in the code that Cython puts around calls."""
+    """Return True for an address in the interpreter, or in code that Cython puts around calls."""
     found = locate(pc)
     if found is None:
         return False

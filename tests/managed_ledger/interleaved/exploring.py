@@ -1,4 +1,4 @@
-"""Explores the programs: the Python code of the managed ledger is under test, the core is native."""
+"""Explores the programs: Python code of the managed ledger is under test, the core is native."""
 
 from __future__ import annotations
 

@@ -210,7 +210,10 @@ def two_openers() -> None:
     """Two threads open one cursor: they get the same one."""
     with open_broker(settings=TWO_ENTRIES) as broker:
         found: list[ManagedCursor] = []
-        opens: Callable[[], Any] = lambda: found.append(broker.ledger.open_cursor("a"))  # noqa: E731
+
+        def opens() -> None:
+            found.append(broker.ledger.open_cursor("a"))
+
         together(opens, opens)
         assert found[0] is found[1]
         assert list(broker.ledger.cursors.values()) == [found[0]]

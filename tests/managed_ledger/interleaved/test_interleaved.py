@@ -1,4 +1,4 @@
-"""The Python code of the managed ledger under the engine: true code is silent, mutants are found."""
+"""Python code of the managed ledger under the engine: it is silent, and mutants are found."""
 
 from __future__ import annotations
 
