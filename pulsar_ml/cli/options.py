@@ -272,7 +272,8 @@ def child_limits(patience: float) -> Limits:
     """The limits of a child process that makes an execution at least every ``patience`` seconds."""
     from pulsar_ml.harness.search.child import Limits
 
-    return Limits(wall=patience, cpu=min(patience, Limits().cpu or patience))
+    usual = Limits()
+    return usual if patience == usual.wall else Limits(wall=patience, cpu=patience)
 
 
 def patience(default: float) -> Decorator:

@@ -24,6 +24,7 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.exit_codes import INTERRUPTED, of_run
+from pulsar_ml.harness.subjects.hash_seed import hash_seed
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
@@ -292,6 +293,7 @@ class Sweep:
             "command": self.command,
             "runner": {**asdict(self.runner), "master": self.master or self.runner.master},
             "versions": versions(),
+            "hash_seed": hash_seed(),
             "host": socket.gethostname(),
             "started_at": self.started,
             "resumed_at": self.resumed,

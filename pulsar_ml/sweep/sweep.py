@@ -32,6 +32,7 @@ from pulsar_ml.sweep.planning import plan_sweep
 from pulsar_ml.sweep.run import Sweep
 from pulsar_ml.sweep.runners import effective_master
 from pulsar_ml.terminal.console import new_console
+from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.trust import check_trusted
 
@@ -47,6 +48,8 @@ def sweep(options: SweepOptions) -> int:
         resume = out  # the same command goes on
     if options.resume is not None:
         check_resumed(options, options.resume)
+    if resume is not None:
+        restart_under(str(read_facts(resume).get("hash_seed", "")))
     past = None if resume is None else past_of(resume)
     try:
         if options.master:

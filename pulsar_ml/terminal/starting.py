@@ -1,4 +1,5 @@
-"""Lets a signal end the command ``pulsar-ml`` at once while it imports the package.
+"""Begins the command ``pulsar-ml``: a signal ends it at once while it imports the package, and its
+hash seed is a fixed one.
 
 The package imports this module first, before the native one, which takes longest.
 """
@@ -8,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 
+from pulsar_ml.terminal.hash_seed import begin_command
 from pulsar_ml.terminal.signals import leave_at_once
 
 NAME = "pulsar-ml"
@@ -27,3 +29,4 @@ def is_command(arguments: list[str], original: list[str]) -> bool:
 
 if is_command(getattr(sys, "argv", []), sys.orig_argv):
     leave_at_once()
+    begin_command()

@@ -179,6 +179,7 @@ READS = {
     "pulsar_ml/harness/subjects/recipe.py": "a text in a failure, which is read with --trust",
     "pulsar_ml/harness/functions/library.py": "its own list of files; damaged, it builds again",
     "pulsar_ml/harness/building/unseen.py": "its own cache; a damaged one is ignored",
+    "pulsar_ml/harness/pythreads/stuck.py": "where its own child stands, through shared memory",
     "pulsar_ml/harness/search/child.py": "what the kernel says of this process",
     "pulsar_ml/harness/search/frames.py": "messages of its own child, through a pipe",
     "pulsar_ml/harness/search/failure.py": "failure",

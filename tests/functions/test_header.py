@@ -50,7 +50,7 @@ def test_a_choice_is_explored_replayed_and_shrunk() -> None:
     assert "chooses 199 of 0 to 999" in result.text  # 199 + 1 is the smallest sum that fails
     assert "made again, step by step" in result.text
     again, text = replayed_text(result.failure, subject_of("test_choose_buggy"), None)
-    assert again
+    assert again.exact
     assert "chooses 199 of 0 to 999" in text
 
 

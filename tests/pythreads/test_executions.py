@@ -11,7 +11,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -62,24 +62,29 @@ def crossed_locks() -> None:
 ended: list[int] = []
 
 
+def explore_all(test: Callable[[], object], name: str) -> int:
+    """Make EXECUTIONS random executions, and return the number of those that failed."""
+    subject = python_subject(test, name)
+    explorer = Explorer(
+        subject,
+        Program.of_test(subject),
+        mode="sc",
+        races=False,
+        leaks=False,
+        strategy="random",
+    )
+    done = failed = 0
+    while done < EXECUTIONS:
+        done += explorer.run(done, EXECUTIONS - done)
+        failed += explorer.failed()
+    return failed
+
+
 def test_abandoned_threads_unwind_and_leave_nothing() -> None:
     ended.clear()
-    deadlocks = 0
     states = len(sys._current_frames())
     with session():
-        subject = python_subject(crossed_locks, "crossed_locks")
-        explorer = Explorer(
-            subject,
-            Program.of_test(subject),
-            mode="sc",
-            races=False,
-            leaks=False,
-            strategy="random",
-        )
-        done = 0
-        while done < EXECUTIONS:
-            done += explorer.run(done, EXECUTIONS - done)
-            deadlocks += explorer.failed()
+        deadlocks = explore_all(crossed_locks, "crossed_locks")
         gc.collect()
         left = [each for each in gc.get_objects() if isinstance(each, threading.Thread)]
     assert deadlocks > EXECUTIONS // 10
@@ -135,18 +140,7 @@ holder: list[threading.Lock] = []
 def test_abandoned_threads_leave_no_lock_behind() -> None:
     holder.clear()
     with session():
-        subject = python_subject(held_by_an_abandoned_thread, "held_by_an_abandoned_thread")
-        explorer = Explorer(
-            subject,
-            Program.of_test(subject),
-            mode="sc",
-            races=False,
-            leaks=False,
-            strategy="random",
-        )
-        done = 0
-        while done < EXECUTIONS:
-            done += explorer.run(done, EXECUTIONS - done)
+        explore_all(held_by_an_abandoned_thread, "held_by_an_abandoned_thread")
     assert len(holder) == EXECUTIONS
     assert not any(lock.locked() for lock in holder)
 

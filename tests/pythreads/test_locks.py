@@ -101,7 +101,7 @@ def test_strict_makes_a_failure_of_it(test: Callable[[], None], rule: str) -> No
     assert done.failure.rule == rule
     assert "test_locks.py:" in done.failure.message
     again, _ = replay_python(test, done.failure, isolated=False)
-    assert again, text
+    assert again.exact, text
 
 
 @pytest.mark.parametrize("semantics", ["gil", "free"])

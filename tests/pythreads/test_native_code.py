@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from pulsar_ml.harness import build_extension, load_checked
+from pulsar_ml.harness.locations.names import member_in
 from pulsar_ml.harness.pythreads.check import explore_python, replay_python
 
 HERE = Path(__file__).parent / "native_code"
@@ -79,10 +80,10 @@ def test_lines_of_python_and_of_cython_stand_in_one_table(counters: ModuleType) 
     table = text[text.index("thread 0  ") :]
     assert "test_native_code.py:" in table
     assert "GIL  counters.pyx:" in table
-    assert "write" in table
+    assert "write self.value  counters.pyx:" in table
     assert "self.value += 1" in table
     again, replayed = replay_python(test, done.failure, isolated=False)
-    assert again
+    assert again.exact
     assert replayed == text
 
 
@@ -149,9 +150,9 @@ def test_calls_of_other_native_modules_are_named() -> None:
     assert "each call of native code was one step: numpy" in text
 
 
-def posting(kind: Any) -> Callable[[], None]:
+def posting(mailbox: ModuleType, *, publishes: bool) -> Callable[[], None]:
     def test() -> None:
-        box = kind()
+        box = mailbox.Mailbox(publishes)
         found: list[int] = []
         both(lambda: box.put(7), lambda: found.append(box.take()))
         assert found[0] in (-1, 7)
@@ -161,12 +162,38 @@ def posting(kind: Any) -> Callable[[], None]:
 
 @pytest.mark.parametrize("semantics", ["gil", "free"])
 def test_memory_order_of_cpp_below_python(mailbox: ModuleType, semantics: str) -> None:
+    relaxed = posting(mailbox, publishes=False)
     for seed in SEEDS:
-        done, _ = explored(posting(mailbox.Relaxed), seed=seed, semantics=semantics, shrinks=False)
+        done, _ = explored(relaxed, seed=seed, semantics=semantics, shrinks=False)
         assert done.failure is not None, seed
         assert done.failure.kind == "assertion"
         assert done.failure.mode == "c11"
-    done, text = explored(posting(mailbox.Ordered), semantics=semantics)
+    done, text = explored(posting(mailbox, publishes=True), semantics=semantics)
     assert done.verdict == "clean", text
-    done, text = explored(posting(mailbox.Relaxed), semantics=semantics, mode="sc")
+    done, text = explored(relaxed, semantics=semantics, mode="sc")
     assert done.verdict == "clean", text
+
+
+@pytest.mark.parametrize(
+    ("line", "atomic", "member"),
+    [
+        ("self.value += 1", False, "self.value"),
+        ("self.value = self.value + step", False, "self.value"),
+        ("self.left = self.right", False, ""),
+        ("self.items[0] = 1", False, ""),
+        ("self.items.size = 1", False, ""),
+        ("self.box.put(value)", False, ""),
+        ("self.value = other.value", False, ""),
+        ("value = 1", False, ""),
+        ("return i64_load_acquire(&self.value)", True, "self.value"),
+        ("i64_store_release(&self.value, self.step)", True, "self.value"),
+        ("self.value.fetch_add(1, memory_order_relaxed)", True, "self.value"),
+        ("i64_add(&self.left, i64_load(&self.right))", True, ""),
+        ("i64_store_release(&self.items[0], 1)", True, ""),
+        ("self.box.put(1)", True, ""),
+    ],
+)
+def test_a_member_is_named_when_its_line_names_no_other(
+    line: str, atomic: bool, member: str
+) -> None:
+    assert member_in(line, atomic=atomic) == member

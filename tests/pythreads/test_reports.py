@@ -76,7 +76,7 @@ def test_a_seed_is_a_failure_and_a_failure_comes_again() -> None:
     assert first.failure is not None
     failure = Failure.from_text(first.failure.short())
     again, text = replay_python(counter_test, failure, isolated=False)
-    assert again
+    assert again.exact
     assert "step by step" in text
 
 

@@ -117,11 +117,13 @@ def test_executors_and_a_pool_give_the_same_rows(tmp_path: Path, module: str) ->
     for number, place in enumerate((["--master", "local[2]"], ["--runner", "pool"])):
         directory = tmp_path / str(number)
         directory.mkdir()
-        env = environment(PYTHONPATH=str(tmp_path))
+        env = environment(PYTHONPATH=str(tmp_path), PYTHONHASHSEED="3")
         done = sweep(directory, *more, *place, env=env)
         assert done.returncode == 1, done.stderr
         groups = json.loads(done.stdout)["signatures"]
         assert {group["suite"] for group in groups} == {"test_free", "test_lost"}
+        records = (directory / "out" / "records").glob("*.json")
+        assert {json.loads(each.read_text())["hash_seed"] for each in records} == {"3"}
     for read in (read_trials, read_violations):
         spread, pooled = (stable_rows(read(tmp_path / name / "out")) for name in ("0", "1"))
         assert spread == pooled

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -10,6 +11,7 @@ from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.exit_codes import CLEAN, FAILED, VIOLATION, ExitCode
 from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 from pulsar_ml.harness.engine import Explorer  # noqa: F401  (before checked modules are loaded)
 from pulsar_ml.harness.judges.oracle import Judge
@@ -92,6 +94,34 @@ def replay_failure(
     if failure.ended_process:
         return replay_lost(failure, subject, limits=limits)
     return guarded(lambda: failure.replay(subject, judge), limits)
+
+
+def exit_code_of(again: Replayed) -> ExitCode:
+    """The exit code of a command that makes a failure again: 0 only for changed code."""
+    if again.failure is not None:
+        return VIOLATION
+    return FAILED if again.proves_nothing else CLEAN
+
+
+def traced(
+    failure: Failure,
+    subject: Subject,
+    judge: Judge | None,
+    limits: Limits | None,
+    *,
+    sources: bool = True,
+) -> tuple[Replayed, str]:
+    """Makes a failure again, once; returns the result and the text with its table of steps."""
+
+    def work() -> tuple[Replayed, str]:
+        again = failure.replay(subject, judge)
+        text = described(failure, again, subject, sources=sources)
+        return replace(again, trace=[]), text
+
+    if subject.needs_gil and not failure.ended_process:
+        return guarded(work, limits)  # only the process of the replay knows the names
+    again = replay_failure(failure, subject, judge, limits)
+    return again, described(failure, again, subject, sources=sources)
 
 
 def shrink_failure(

@@ -42,6 +42,7 @@ from pulsar_ml.errors import PulsarMlError, UsageError
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.descendants import die_with_parent
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.terminal.hash_seed import environment
 from pulsar_ml.terminal.trust import check_trusted
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ def apart(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
-        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+        env={**environment(hash_seed_of(task.record)), "OPENBLAS_NUM_THREADS": "1"},
         start_new_session=True,  # the parent handles Ctrl-C of the terminal
     )
     started(process)
@@ -113,6 +114,15 @@ def apart(
             CRASHED, f"its process ended with {how}{''.join(f': {line}' for line in last)}"
         )
     return Shrunk.from_json(output.splitlines()[-1])
+
+
+def hash_seed_of(record: str) -> str:
+    """Return the hash seed of a record of the engine; "" for another one, or a damaged one."""
+    try:
+        content = json.loads(record)
+    except ValueError:
+        return ""
+    return str(content.get("hash_seed", "")) if isinstance(content, dict) else ""
 
 
 def main(parent: int) -> None:

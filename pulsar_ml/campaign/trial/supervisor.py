@@ -12,7 +12,7 @@ import gc
 import json
 import os
 import socket
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from multiprocessing.connection import Connection
@@ -24,7 +24,17 @@ from pulsar_ml.campaign.trial.crashed_trial import PROCESSES_LEFT, crashed_trial
 from pulsar_ml.campaign.trial.engines import is_controlled, prepare, run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import RUNNING, STUCK, VIOLATION, TrialResult, Violation
-from pulsar_ml.harness.search.child import ENDED, Heart, LostError, Send, Tail, portable, watch
+from pulsar_ml.harness.search.child import (
+    ENDED,
+    Heart,
+    LostError,
+    Places,
+    Send,
+    Tail,
+    nowhere,
+    portable,
+    watch,
+)
 from pulsar_ml.harness.search.descendants import adopt, die_with_parent, left_behind
 
 SECOND_TRIES = 16  # of a chunk; further trials that die are not tried again
@@ -119,13 +129,13 @@ def attempt(order: Order, seeds: Sequence[int], tail: Tail) -> tuple[list[bytes]
     return rows, None
 
 
-def places_of(order: Order) -> Callable[[int], str]:
+def places_of(order: Order) -> Places:
     """Return the function that describes where the threads of a stuck trial stand.
 
     Only the engine knows that.
     """
     if not is_controlled(order.job.options):
-        return lambda pid: ""
+        return nowhere
     from pulsar_ml.harness.search.sandbox import stuck_places
 
     return stuck_places

@@ -26,6 +26,7 @@ from pulsar_ml.exit_codes import (
     worst,
 )
 from pulsar_ml.terminal.command_line import command_line, short_path
+from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
@@ -34,6 +35,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.functions.check import Checked, PythonTest
     from pulsar_ml.harness.functions.source import TestFunction, TestSource
     from pulsar_ml.harness.search.child import Limits
+    from pulsar_ml.harness.search.failure import Failure, Replayed
     from pulsar_ml.harness.subjects.subject import Subject
 
 CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED}
@@ -285,6 +287,27 @@ class Found:
                     if each.name in subjects:  # else the preprocessor leaves it out
                         yield source, each, subjects[each.name]
 
+    def object_again(self, failure: Failure) -> Subject | None:
+        """Return the subject of a record about an object's methods; None for another record.
+
+        Raises UsageError unless the command line names the files whose code it runs.
+        """
+        from pulsar_ml.harness.functions.build_again import build_again
+        from pulsar_ml.harness.pythreads.object_recipe import files_of
+        from pulsar_ml.harness.subjects.recipe import Recipe
+
+        recipe = Recipe.from_text(failure.recipe)
+        if recipe.call != "explore_object":
+            return None
+        named = {Path(name.partition("::")[0]).resolve() for name in self.files}
+        for file in files_of(recipe):
+            if file.resolve() not in named:
+                raise UsageError(
+                    f"the record runs {short_path(file)}, which the command does not name; if you "
+                    f"trust it, name it: check {short_path(file)} --replay RECORD"
+                )
+        return build_again(failure)
+
 
 def as_row(result: Checked) -> dict[str, Any]:
     """The result of a test for --json; a failure's record is written."""
@@ -332,15 +355,28 @@ def last_line(rows: list[dict[str, Any]], found: Found) -> str:
 
 
 def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:
+    from pulsar_ml.campaign.local.failures import traced
     from pulsar_ml.harness.functions.check import replayed_text
     from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.input_files import bounded_text
 
     failure = Failure.from_text(bounded_text(record, "the record"))
+    restart_under(failure.hash_seed)
+    if failure.recipe and (built := found.object_again(failure)) is not None:
+        again, text = traced(failure, built, None, limits)
+        return shown(again, text)
     for _, test, subject in found.tests():
         if test.name == failure.subject:
             also = cast("tuple[str, ...]", test.options.get("also", ()))
-            again, text = replayed_text(failure, subject, limits, also)
-            echo(text)
-            return VIOLATION if again else CLEAN
+            return shown(*replayed_text(failure, subject, limits, also))
     raise UsageError(f"{record} is of the test {failure.subject!r}, which none of the files has")
+
+
+def shown(again: Replayed, text: str) -> ExitCode:
+    """Print the text of a replay; return the exit code."""
+    from pulsar_ml.campaign.local.failures import exit_code_of
+
+    echo(text)
+    if again.proves_nothing:
+        echo(f"no verdict: {again.verdict()}", err=True)
+    return exit_code_of(again)

@@ -18,9 +18,10 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.exit_codes import CLEAN, SEARCH, VIOLATION, ExitCode
+from pulsar_ml.exit_codes import SEARCH, ExitCode
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
+from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.trust import OPTION, check_built, check_trusted, trust_words
@@ -118,6 +119,7 @@ def replay_once(
     from pulsar_ml.campaign.local import failures
 
     failure = failures.read_failure(path)
+    restart_under(failure.hash_seed)
     check_trusted(path, {"--module": failure.module}, trust=trust or bool(module))
     if module is None:
         check_built(path, failure.recipe, trust=trust)
@@ -126,7 +128,7 @@ def replay_once(
     again = failures.replay_failure(
         failure, subject, judge, limits if failure.ended_process else None
     )
-    code = CLEAN if again.failure is None else VIOLATION
+    code = failures.exit_code_of(again)
     if as_json:
         print_json(
             {
@@ -146,4 +148,6 @@ def replay_once(
         if failure.recipe and module is None:
             chosen = (OPTION,)
         echo(f"  its steps: {command_line(*words, *chosen)}")
+    if again.proves_nothing:
+        echo(f"no verdict: {again.verdict()}", err=True)
     return code

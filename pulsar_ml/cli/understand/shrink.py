@@ -49,7 +49,6 @@ from pulsar_ml.exit_codes import (
     INTERRUPTED,
     NOTHING_EXERCISED,
     SEARCH,
-    VIOLATION,
     ExitCode,
 )
 from pulsar_ml.harness.search.child import Limits
@@ -62,6 +61,7 @@ from pulsar_ml.terminal.command_line import (
     short_path,
     suites_words,
 )
+from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.stop_request import StopRequest
@@ -215,6 +215,7 @@ def shrink_record(
     from pulsar_ml.campaign.local import failures
 
     before = failures.read_failure(path)
+    restart_under(before.hash_seed)
     check_trusted(path, {"--module": before.module}, trust=trust or bool(module))
     if not leaks:
         if before.kind == LEAK:
@@ -234,7 +235,7 @@ def shrink_record(
         path.write_text(after.to_json() + "\n")
     again = failures.replay_failure(after, subject, judge, limits)
     echo(failures.described(after, again))
-    return VIOLATION
+    return failures.exit_code_of(again)
 
 
 def chosen(found: Sequence[Witness], only: Sequence[str], run: Path) -> list[Witness]:

@@ -7,16 +7,17 @@ from pathlib import Path
 import click
 
 from pulsar_ml.campaign.local.failures import (
-    described,
+    exit_code_of,
     judge_for,
     read_failure,
-    replay_failure,
     subject_of,
+    traced,
 )
 from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
-from pulsar_ml.exit_codes import SEARCH, VIOLATION, ExitCode
+from pulsar_ml.exit_codes import SEARCH, ExitCode
+from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.trust import check_built, check_trusted
 
@@ -24,7 +25,7 @@ from pulsar_ml.terminal.trust import check_built, check_trusted
 @new_command(
     "trace",
     examples=("trace runs/explore/20250102-030405/refcount-17.json",),
-    exit_codes=SEARCH[1:],
+    exit_codes=SEARCH,
 )
 @click.argument("failure", type=click.Path(path_type=Path))
 @shared.suites()
@@ -43,12 +44,14 @@ def command(
 ) -> ExitCode:
     """Make a FAILURE of the engine again and print its steps, one column for each thread."""
     content = read_failure(failure)
+    restart_under(content.hash_seed)
     check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
     if module is None:
         check_built(failure, content.recipe, trust=trust)
     subject = subject_of(content, module, mutant)
     judge = judge_for(load_suites(suites), content)
-    again = replay_failure(content, subject, judge, shared.sandbox_limits(sandbox, patience))
     sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
-    echo(described(content, again, subject, sources=sources))
-    return VIOLATION
+    limits = shared.sandbox_limits(sandbox, patience)
+    again, text = traced(content, subject, judge, limits, sources=sources)
+    echo(text)
+    return exit_code_of(again)

@@ -40,6 +40,7 @@ try:
         locate,
         match_places_by,
         places_in,
+        steps_in,
         symbol_at,
     )
 finally:
@@ -71,5 +72,6 @@ __all__ = [
     "locate",
     "match_places_by",
     "places_in",
+    "steps_in",
     "symbol_at",
 ]

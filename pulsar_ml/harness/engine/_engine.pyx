@@ -19,8 +19,8 @@ from pulsar_ml.harness.engine.engine cimport (
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_name, engine_next, engine_note, engine_open,
     engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
-    engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
-    engine_used_strategy,
+    engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth,
+    engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject

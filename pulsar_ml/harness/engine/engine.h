@@ -214,6 +214,7 @@ const EngineStrategy *engine_strategy(int32_t number);
 int engine_open(const EngineConfig *config);
 void engine_beat(uint64_t *where);
 int engine_keep_blocks(int begins, int cxx);
+uint64_t engine_steps_in(int32_t pid);
 int32_t engine_places_in(int32_t pid, uint64_t sp, int32_t *numbers, uint64_t *places, int32_t room);
 uint64_t engine_run(uint64_t first, uint64_t count, EngineStats *stats);
 int engine_again(uint64_t number);

@@ -77,6 +77,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
     int engine_keep_blocks(int begins, int cxx) noexcept
+    uint64_t engine_steps_in(int32_t pid) noexcept
     int32_t engine_places_in(
         int32_t pid, uint64_t sp, int32_t* numbers, uint64_t* places, int32_t room) noexcept
     int engine_open(const EngineConfig* config) noexcept

@@ -21,6 +21,11 @@ def beat_into(buffer) -> None:
     _heart = buffer
 
 
+def steps_in(int pid) -> int:
+    """A number that changes with each step of the execution under way in a child; 0 if unknown."""
+    return engine_steps_in(pid)
+
+
 def places_in(int pid, uint64_t sp) -> list[tuple[int, int]]:
     """(thread, code address) of each unfinished thread of the execution under way in a child.
 

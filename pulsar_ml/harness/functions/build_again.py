@@ -26,6 +26,10 @@ def build_again(failure: Failure) -> Subject:
     try:
         if recipe.call == "operations":
             return again_by_operations(path, options)
+        if recipe.call == "explore_object":
+            from pulsar_ml.harness.pythreads.object_recipe import object_again
+
+            return object_again(failure, recipe)
         database = options.pop("database", None)
         subjects = build_tests(
             read_source(path),
@@ -33,7 +37,9 @@ def build_again(failure: Failure) -> Subject:
             database=Path(database) if database else None,
             **options,
         )
-    except (TypeError, ValueError, KeyError, AttributeError) as error:
+    except UsageError:
+        raise
+    except (TypeError, ValueError, KeyError, AttributeError, IndexError) as error:
         raise BadRecordError(f"the recipe of {failure.subject!r} is damaged: {error}") from None
     if failure.subject not in subjects:
         known = ", ".join(subjects)

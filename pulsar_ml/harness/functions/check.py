@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, overload
@@ -21,7 +21,7 @@ from pulsar_ml.harness.functions.source import (
 )
 from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.interleave import (
     SHRINK_EXECUTIONS,
     InterleavingFailure,
@@ -190,8 +190,8 @@ def replayed_text(
     subject: Subject | PythonTest,
     limits: Limits | None,
     also: Sequence[str] = (),
-) -> tuple[bool, str]:
-    """Repeat ``failure`` in a child process; return whether it came again, and the text to show.
+) -> tuple[Replayed, str]:
+    """Repeat ``failure`` in a child process; return the result, without its steps, and its text.
 
     ``also`` is the option of a test in Python.
     """
@@ -201,8 +201,8 @@ def replayed_text(
         return replay_python(subject.function, failure, also=also, limits=limits)
     if failure.ended_process:
         again = replay_lost(failure, subject, limits=limits)
-        return again.failure is not None, failure.summary(again)
-    found = call(lambda: failure.replay(subject).failure is not None, limits=limits)
+        return again, failure.summary(again)
+    found = call(lambda: replace(failure.replay(subject), trace=[]), limits=limits)
     return found, call(lambda: described(failure, subject), limits=limits)
 
 

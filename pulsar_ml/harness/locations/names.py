@@ -2,7 +2,8 @@
 
 A location has the name that the code under test gave it (``pulsar_ml/check.h``), else that of its
 static or local variable, else the place that allocated its block, with the member in each case:
-``ring.head``, ``Node@stack.cpp:12.next``. Others are m0, m1, ... in order of their first use.
+``ring.head``, ``Node@stack.cpp:12.next``; a member of an object of Cython that its line names alone
+is ``self.head``. Others are m0, m1, ... in order of their first use.
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ ALLOCATES = re.compile(
     r"|\b(?P<declared>[A-Za-z_]\w*)\s*\*\s*(?:const\s+)?\w+\s*=\s*(?:\([^()]*\)\s*)?\w*alloc\w*\s*\("
     r"|\(\s*(?:struct\s+)?(?P<cast>[A-Za-z_]\w*)\s*\*\s*\)\s*\w*alloc\w*\s*\("
 )
+OF_SELF = re.compile(r"\bself\.(\w+)")
+ATOMIC = re.compile(
+    r"&self\.(\w+)\s*[,)]"
+    r"|\bself\.(\w+)\.(?:load|store|exchange|fetch_\w+|compare_exchange_\w+)\("
+)
+ELSEWHERE = re.compile(
+    r"[\[(&*]|\w\.\w+\.|(?<!\bself)\.[A-Za-z_]"
+)  # other memory than the member's
 # The header of std::thread, which allocates what it hands over to the new thread.
 STARTS_THREAD = re.compile(r"/(std_thread\.h|thread)$")
 
@@ -50,6 +59,27 @@ def info_at(pc: int) -> DebugInfo | None:
     """The debug information of the checked module with this code."""
     module, _ = locate(pc) or ("", 0)
     return debug_info(module) if module else None
+
+
+def member_of_self(event: Event) -> str:
+    """The member of ``self`` that the event's line in Cython accesses; "" for other lines."""
+    pc = own_pc(event["frames"])
+    place, _, _ = describe_pc(pc).rpartition(":")
+    if not place.endswith(".pyx"):
+        return ""
+    return member_in(source_line(pc), atomic=event["op"] not in ("read", "write"))
+
+
+def member_in(line: str, *, atomic: bool) -> str:
+    """The only member of ``self`` that a line can access, by an atomic operation or a plain access.
+
+    An item, a member behind a member, and an argument of a call may be in other memory.
+    """
+    if atomic:
+        members = {name for names in ATOMIC.findall(line) for name in names if name}
+    else:
+        members = set() if ELSEWHERE.search(line) else set(OF_SELF.findall(line))
+    return f"self.{members.pop()}" if len(members) == 1 else ""
 
 
 def type_of(allocation: re.Match[str]) -> str:
@@ -101,7 +131,7 @@ class Names:
             return name
         found = self.located(event)
         if event["name"] is None:
-            return str(found or "")
+            return str(found or member_of_self(event))
         name, size, distance = event["name"]
         if found is not None and (found.size, found.offset) == (size, distance):
             return f"{name}{found.member}"

@@ -5,6 +5,7 @@ from typing import Any
 
 SUPPORTED: int
 
+def answer_stuck(page: Any, signal: int, /) -> None: ...
 def attach(
     describe_code: Callable[[CodeType], Any],
     on_exception: Callable[[BaseException], tuple[int, str, str, list[int]]],

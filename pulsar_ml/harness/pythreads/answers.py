@@ -95,6 +95,13 @@ def plain_value(answer: tuple[int, tuple[int, ...]]) -> object:
     return value_of(answer, None)
 
 
+def answer_text(status: int, word: int) -> str:
+    """Describe the answer of a method by its status and its first word."""
+    if status > FIRST_TUPLE + 1:
+        return f"({word}, ...)"
+    return repr(plain_value((status, (word, 0, 0, 0))))
+
+
 class ObjectModel(AnswersModel):
     """A model with ``init`` and ``step`` that sees the answers of an object's methods as values."""
 

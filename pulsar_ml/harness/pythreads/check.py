@@ -7,9 +7,10 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Callable, Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -31,10 +32,11 @@ from pulsar_ml.harness.search.explore import (
     lost_exploration,
     one_step_text,
 )
-from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
-from pulsar_ml.harness.search.sandbox import call
+from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.subjects.hash_seed import hash_seed, seed_text
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
@@ -142,7 +144,9 @@ def explore_python(
             try:
                 done = explore(subject, program, on_batch=on_batch, **chosen)
             except NotRepeatedError as error:
-                raise NotRepeatedError(f"{error}; {likely_cause(texts.causes)}") from None
+                raise NotRepeatedError(
+                    f"{error}; {likely_cause(texts.causes)}; {seed_text(hash_seed())}"
+                ) from None
             return replace(
                 done, one_step=texts.native.described(), locks=tuple(sorted(set(texts.locks)))
             )
@@ -187,18 +191,30 @@ def replay_python(
     also: Iterable[str] = (),
     isolated: bool = True,
     limits: Limits | None = None,
-) -> tuple[bool, str]:
-    """Repeat a failure; return whether it came again, and its text."""
+) -> tuple[Replayed, str]:
+    """Repeat a failure; return the result, without its steps, and its text."""
     subject = python_subject(function, failure.subject)
     semantics = semantics_of(failure)
+    packages = tuple(also)
+    strict = failure.rule in LOCK_RULES
+    if failure.ended_process:
+        subject.around = partial(prepared, semantics, packages, strict)
+        ended = replay_lost(failure, subject, limits=limits)
+        return ended, failure.summary(ended)
 
-    def again() -> tuple[bool, str]:
-        strict = failure.rule in LOCK_RULES
-        with session(semantics=semantics, also=also, strict=strict) as texts:
-            found = failure.replay(subject).failure is not None
-            return found, describe_failure(failure, subject, texts)
+    def again() -> tuple[Replayed, str]:
+        with session(semantics=semantics, also=packages, strict=strict) as texts:
+            found = failure.replay(subject)
+            return replace(found, trace=[]), describe_failure(failure, subject, texts)
 
     return call(again, limits=limits) if isolated else again()
+
+
+@contextmanager
+def prepared(semantics: str, also: tuple[str, ...], strict: bool = False) -> Iterator[None]:
+    """Open a session whose texts nobody reads."""
+    with session(semantics=semantics, also=also, strict=strict):
+        yield
 
 
 def test_of(function: Test) -> TestFunction:

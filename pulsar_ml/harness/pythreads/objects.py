@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from pulsar_ml.errors import UsageError
@@ -15,9 +19,11 @@ from pulsar_ml.harness.search.child import Limits
 from pulsar_ml.harness.search.interleave import Interleavings, interleave
 from pulsar_ml.harness.search.sandbox import call
 from pulsar_ml.harness.signatures.answers import name_in
+from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 Ranges = Sequence[tuple[int, int]]
+Reference = list[str]  # module, name, file
 SMALL = (1, 4)  # the values of an argument, unless other ones are given
 
 
@@ -47,10 +53,12 @@ def explore_object(
     subject = object_subject(factory, called)
     chosen = engine_options(semantics, options)
     free = int(semantics == "free")
+    packages = tuple(also)
     judge = ObjectJudge(create, called)
+    keep_object_recipe(subject, factory, model, called, packages)
 
     def explored() -> tuple[Interleavings, str]:
-        with session(semantics=semantics, also=also) as texts:
+        with session(semantics=semantics, also=packages) as texts:
             settings = {"free": (free, free)}
             found = interleave(subject, judge=judge, settings=settings, **chosen)
             if found.failure is None:
@@ -108,3 +116,37 @@ def chosen_methods(
                 f"{name} has {len(ranges)} arguments here, and {known[own]} in the model"
             )
     return chosen
+
+
+def keep_object_recipe(
+    subject: Subject,
+    factory: Callable[[], object],
+    model: Any,
+    methods: Mapping[str, Ranges],
+    also: tuple[str, ...],
+) -> None:
+    """Remember how to call an object's methods again, if its class has a name in a file."""
+    if (found := reference_of(factory)) is None:
+        return
+    module, name, file = found
+    options = {
+        "module": module,
+        "name": name,
+        "model": model if isinstance(model, str) else reference_of(model),
+        "methods": {method: [list(each) for each in ranges] for method, ranges in methods.items()},
+        "also": list(also),
+    }
+    keep_recipe(subject, Recipe.of("explore_object", Path(file), options))
+
+
+def reference_of(value: Any) -> Reference | None:
+    """Return module, name and file of a class or function; None for one without such a name."""
+    name = getattr(value, "__qualname__", "")
+    module = sys.modules.get(str(getattr(value, "__module__", "")))
+    if module is None or getattr(module, name, None) is not value:
+        return None
+    with suppress(TypeError):  # of no file
+        file = inspect.getsourcefile(module)
+        if file:
+            return [module.__name__, name, str(Path(file).resolve())]
+    return None

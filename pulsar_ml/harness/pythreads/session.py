@@ -26,6 +26,7 @@ from pulsar_ml.harness.pythreads.events import Events
 from pulsar_ml.harness.pythreads.failures import ExceptionTexts, register
 from pulsar_ml.harness.pythreads.native_modules import checked_modules
 from pulsar_ml.harness.pythreads.points import CodeUnderTest, Described
+from pulsar_ml.harness.pythreads.stuck import answer
 
 SELECTIONS: dict[tuple[str, ...], int] = {}  # a number for each choice of code under test
 SEMANTICS = ("gil", "free")
@@ -131,6 +132,7 @@ def session(
     under_test = CodeUnderTest(also)
     texts = ExceptionTexts()
     events = Events()
+    answer()
 
     def describe_code(each: CodeType) -> Described | None:
         return under_test.describe(each)

@@ -81,14 +81,34 @@ class LostError(RuntimeError):
         execution: the execution under way, as the engine noted it.
         item: the item under way, as the work noted it.
         how: the signal's name, the exit status in words, or "".
+        stack: the places of the running thread of a stuck child, from the inside out, if known.
     """
 
-    def __init__(self, kind: str, message: str, heart: Heart, how: str = "") -> None:
+    def __init__(
+        self, kind: str, message: str, heart: Heart, how: str = "", stack: tuple[str, ...] = ()
+    ) -> None:
         super().__init__(message)
+        self.stack = stack
         self.kind = kind
         self.message = message
         self.how = how
         self.execution, _, self.item, _ = heart.words()
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The place of a stuck child: the end of a sentence, and the stack of its running thread."""
+
+    text: str = ""
+    stack: tuple[str, ...] = ()
+
+
+def nowhere(pid: int, quiet: float) -> Standing:
+    """Stand for a child of which no place is known."""
+    return Standing()
+
+
+Places = Callable[[int, float], Standing]
 
 
 class Heart:
@@ -148,13 +168,15 @@ def watch(
     limits: Limits | None = None,
     heart: Heart | None = None,
     tail: Tail | None = None,
-    places: Callable[[int], str] = lambda pid: "",
+    places: Places = nowhere,
+    steps: Callable[[int], int] = lambda pid: 0,
 ) -> None:
     """Run ``work(send)`` in a child process; ``on_result`` gets each value that it sends, at once.
 
     ``tail`` collects the end of the child's output. ``places`` describes where a stuck child
-    stands; the text goes behind the message. Raises the exceptions of ``work``, and
-    LostError. An interrupt ends the child.
+    stands, from its process and the time without a step; the text goes behind the message. The
+    number that ``steps`` returns changes with each step of the child. Raises the exceptions of
+    ``work``, and LostError. An interrupt ends the child.
     """
     limits = limits or Limits()
     heart = heart or Heart()
@@ -174,7 +196,7 @@ def watch(
     pidfd = os.pidfd_open(child)
     try:
         messages = Messages(ours, key)
-        watched = Watched(child, pidfd, ours, messages, heart, printed, tail, limits, places)
+        watched = Watched(child, pidfd, ours, messages, heart, printed, tail, limits, places, steps)
         listen(watched, on_result)
     finally:
         for descriptor in (ours, pidfd, printed) if tail else (ours, pidfd):
@@ -277,7 +299,8 @@ class Watched:
     printed: int
     tail: Tail | None
     limits: Limits
-    places: Callable[[int], str]
+    places: Places
+    steps: Callable[[int], int]
 
 
 def listen(watched: Watched, on_result: Callable[[Any], object]) -> None:
@@ -326,6 +349,7 @@ class Patience:
         self._words: tuple[int, ...] = ()
         self._since = self._next = time.monotonic()
         self._busy = 0.0
+        self._steps, self._stepped = 0, self._since
 
     def refresh(self) -> None:
         """Count a result as progress."""
@@ -340,6 +364,8 @@ class Patience:
         if self._process is None:
             self._process = psutil.Process(self._watched.child)
         heart, limits = self._watched.heart, self._watched.limits
+        if (steps := self._watched.steps(self._watched.child)) != self._steps:
+            self._steps, self._stepped = steps, now
         if limits.memory is not None and resident(self._process) > limits.memory:
             raise LostError(MEMORY, f"more than {limits.memory >> 20} MiB in memory", heart)
         if self._processes.too_many():
@@ -349,17 +375,20 @@ class Patience:
             self._words = heart.words()
             self._since, self._busy = now, cpu_seconds(self._process)
         elif now - self._since > limits.wall:
-            text = f"no execution ended within {limits.wall:g} s: the code under test blocks its process"
-            raise LostError(STUCK, text + self._places(), heart)
+            text = f"no execution ended within {limits.wall:g} s"
+            raise self._stuck(text, ": the code under test blocks its process", now)
         elif limits.cpu is not None and cpu_seconds(self._process) - self._busy > limits.cpu:
-            text = (
-                f"no execution ended within {limits.cpu:g} s of processor time: the code under test "
-                "loops without a step that the engine sees"
-            )
-            raise LostError(STUCK, text + self._places(), heart)
+            text = f"no execution ended within {limits.cpu:g} s of processor time"
+            loops = ": the code under test loops without a step that the engine sees"
+            raise self._stuck(text, loops, now)
 
-    def _places(self) -> str:
-        return self._watched.places(self._watched.child)
+    def _stuck(self, text: str, reason: str, now: float) -> LostError:
+        """Return the error of a stuck child: a place of Python code replaces the reason."""
+        watched = self._watched
+        quiet = now - max(self._stepped, self._since)
+        found = watched.places(watched.child, quiet if quiet > 2 * LOOK_SECONDS else 0.0)
+        message = text + ("" if found.stack else reason) + found.text
+        return LostError(STUCK, message, watched.heart, stack=found.stack)
 
 
 def as_limit_error(error: Exception, watched: Watched) -> Exception:

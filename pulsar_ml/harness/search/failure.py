@@ -21,6 +21,7 @@ from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
 from pulsar_ml.harness.search.race import WORDS, Race, race_of, stack_of
 from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name
+from pulsar_ml.harness.subjects.hash_seed import FIXED, hash_seed, other_hashes, seed_text
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
@@ -38,6 +39,12 @@ MOST_BYTES = 16 << 20  # length of a failure as text; the engine's largest progr
 BLOCKED = "blocked call"  # an end of an execution that takes seconds each time
 # Failures whose last step is an access to the memory in question.
 AT_LOCATIONS = ("data race", "use after free", "out of bounds", "uninitialised read")
+# Why an execution of the same build ends without its failure.
+UNCONTROLLED = "something outside the engine's control decides what the code does"
+OTHER_CODE = (
+    "code that the test imports has changed, or something outside the engine's control decides "
+    "what the test does"
+)
 WRONG_ANSWERS = "wrong answers"  # the kind of a failure that a judge found
 
 Decision = tuple[int, int, int, int]
@@ -74,6 +81,8 @@ class Failure:
         part: the part of a search that was explored; "" for the whole.
         recipe: how the subject was built from a source file, as the JSON of :class:`Recipe`; "" for
             one of a module.
+        hash_seed: the value of PYTHONHASHSEED under which code of the interpreter ran, "random"
+            for a seed that was drawn and has no name; "" for code that runs without it.
     """
 
     subject: str
@@ -105,6 +114,7 @@ class Failure:
     turns: int = TURNS
     stores: int = STORES
     recipe: str = ""
+    hash_seed: str = ""
 
     @property
     def ended_process(self) -> bool:
@@ -193,7 +203,8 @@ class Failure:
         exact = (
             again is not None and again.kind == self.kind and again.trace_hash == self.trace_hash
         )
-        return Replayed(exact, self.build_id == str(subject.build_id), again, explorer.trace())
+        same_build = self.build_id == str(subject.build_id)
+        return Replayed(exact, same_build, again, explorer.trace(), self.hash_seed)
 
     def summary(self, replayed: Replayed | None = None, location: str = "") -> str:
         """Describe the failure in a few lines: kind, size, places, and the result of its replay.
@@ -208,6 +219,8 @@ class Failure:
         ]
         lines += [f"  location: {location}"] * bool(location)
         lines += self.race.lines() if self.race else [f"  at {place}" for place in self.where]
+        if self.hash_seed not in ("", FIXED):
+            lines.append(f"  {seed_text(self.hash_seed)}")
         if replayed is not None:
             lines.append(f"  {replayed.verdict()}")
         return "\n".join(lines)
@@ -285,21 +298,35 @@ class Replayed:
         same_build: True when the subject's build is the one that failed.
         failure: the failure of the replay, or None.
         trace: the steps of the replay.
+        hash_seed: that of the record.
     """
 
     exact: bool
     same_build: bool
     failure: Failure | None
     trace: list[dict[str, Any]]
+    hash_seed: str = ""
 
     def verdict(self) -> str:
         """Describe the result in one sentence."""
         if self.exact:
             return "the failure was made again, step by step"
         build = "" if self.same_build else "this is not the build that failed; "
-        if self.failure is None:
-            return f"{build}the execution ended without a failure"
-        return f"{build}another execution failed: {self.failure.kind}: {self.failure.message}"
+        hashes = other_hashes(self.hash_seed)
+        if self.failure is None and not hashes and self.same_build:
+            hashes = OTHER_CODE if self.hash_seed else UNCONTROLLED
+        ended = "the execution ended without a failure"
+        if self.failure is not None:
+            ended = f"another execution failed: {self.failure.kind}: {self.failure.message}"
+        return f"{build}{ended}" + (f"; {hashes}" if hashes else "")
+
+    @property
+    def proves_nothing(self) -> bool:
+        """True when an execution of the same code ended without the failure: something that the
+        replay does not repeat decides, too. Changed code that does not fail is mended.
+        """
+        changed = not self.same_build and not other_hashes(self.hash_seed)
+        return self.failure is None and not changed
 
 
 def capture(
@@ -358,6 +385,7 @@ def of_recorded(
         turns=explorer.turns,
         stores=explorer.stores,
         recipe=recipe_of(explorer.subject),
+        hash_seed=hash_seed() if explorer.subject.needs_gil else "",
     )
 
 

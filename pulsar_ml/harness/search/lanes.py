@@ -219,15 +219,19 @@ def what_it_did(
 
 def returned(event: Mapping[str, Any], program: Program, subject: Subject | None) -> str:
     """Describe the end of a call: its answer, if the subject is generated from signatures."""
-    status = signed(event["value"])
+    status, word = signed(event["value"]), signed(event["before"])
     if program.is_test:
         return f"{program.subject}() returns"
+    if subject is not None and subject.needs_gil:
+        from pulsar_ml.harness.pythreads.answers import answer_text as text_of_python
+
+        return text_of_python(status, word)
     recipe = find_recipe(subject) if subject is not None else None
     if recipe is None or recipe.call != "operations":
         return f"status {status}"
     from pulsar_ml.harness.signatures.answers import answer_text
 
-    return answer_text(status, signed(event["before"]))
+    return answer_text(status, word)
 
 
 def signed(value: Any) -> int:

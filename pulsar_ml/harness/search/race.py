@@ -7,7 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS, Explorer
-from pulsar_ml.harness.search.symbols import describe_pc, library_frame, of_engine, own_pc
+from pulsar_ml.harness.search.symbols import (
+    describe_pc,
+    library_frame,
+    of_engine,
+    of_interpreter,
+    own_pc,
+)
 from pulsar_ml.harness.subjects.program import call_text
 from pulsar_ml.wording import counted
 
@@ -138,4 +144,6 @@ def step_of(event: Mapping[str, Any]) -> str:
     order = ""
     if event["op"] in ("load", "store", "rmw", "cas", "fence", "buffer", "flush"):
         order = ORDERS[event["order"]] + " " if event["order"] < len(ORDERS) else ""
-    return f"{order}{WORDS.get(event['op'], event['op'])} at {describe_pc(own_pc(event['frames']))}"
+    pc = own_pc(event["frames"])
+    place = "in code of the interpreter" if of_interpreter(pc) else f"at {describe_pc(pc)}"
+    return f"{order}{WORDS.get(event['op'], event['op'])} {place}"

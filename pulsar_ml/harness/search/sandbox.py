@@ -23,17 +23,21 @@ from pulsar_ml.harness.engine import (
     Explorer,
     beat_into,
     places_in,
+    steps_in,
 )
 from pulsar_ml.harness.search import child
-from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send
+from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send, Standing
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.symbols import describe_pc
+from pulsar_ml.harness.subjects.hash_seed import hash_seed
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import recipe_of
 from pulsar_ml.harness.subjects.subject import Subject
 
 T = TypeVar("T")
+# Functions of interpreters that know the stack of a stuck child; None for a child without them.
+STANDINGS: list[Callable[[int, float], Standing | None]] = []
 LEARNING = 1 << 63  # executions from this number on are warm-up runs of a strategy
 
 
@@ -58,27 +62,33 @@ def watch(
         beat_into(heart.page)
         work(send)
 
-    child.watch(with_heartbeat, on_result, limits=limits, heart=heart, places=stuck_places)
+    child.watch(
+        with_heartbeat, on_result, limits=limits, heart=heart, places=stuck_places, steps=steps_in
+    )
 
 
-def stuck_places(pid: int) -> str:
-    """Return the place of each unfinished thread in a stuck child, in brackets; "" if unknown.
+def stuck_places(pid: int, quiet: float = 0.0) -> Standing:
+    """Return the stack of a stuck child's running thread of Python, or the place of each unfinished
+    thread, in brackets.
 
     Stops the child for that, which the caller ends anyway.
     """
+    for of_interpreter in STANDINGS:
+        if (standing := of_interpreter(pid, quiet)) is not None:
+            return standing
     try:
         os.kill(pid, signal.SIGSTOP)
         os.waitid(os.P_PID, pid, os.WSTOPPED | os.WEXITED | os.WNOWAIT)
         *_, sp, _ = Path(f"/proc/{pid}/syscall").read_text().split()
         found = places_in(pid, int(sp, 16))
     except (OSError, ValueError):  # it is gone, or the system does not show it
-        return ""
+        return Standing()
     texts = [
         f"{'the main thread' if thread < 0 else f'thread {thread}'} at {describe_pc(pc)}"
         for thread, pc in found
         if pc
     ]
-    return f" ({', '.join(texts)})" if texts else ""
+    return Standing(f" ({', '.join(texts)})" if texts else "")
 
 
 def lost_failure(
@@ -103,7 +113,7 @@ def lost_failure(
         kind=error.kind,
         rule="",
         message=error.message,
-        where=(),
+        where=error.stack,
         trace_hash=0,
         races=bool(options.get("races", True)),
         leaks=bool(options.get("leaks", True)),
@@ -115,6 +125,7 @@ def lost_failure(
         turns=int(options.get("turns", TURNS)),
         stores=int(options.get("stores", STORES)),
         recipe=recipe_of(subject),
+        hash_seed=hash_seed() if subject.needs_gil else "",
     )
 
 
@@ -153,10 +164,17 @@ def replay_lost(failure: Failure, subject: Subject, *, limits: Limits | None = N
     try:
         call(again, limits=limits)
     except LostError as error:
-        found = replace(failure, kind=error.kind, message=error.message, execution=error.execution)
+        found = replace(
+            failure,
+            kind=error.kind,
+            message=error.message,
+            where=error.stack,
+            execution=error.execution,
+        )
     exact = (
         found is not None and found.kind == failure.kind and found.execution == failure.execution
     )
     if failure.kind == ENDED:  # compare the signal, too; messages of other kinds name a limit
         exact = found == failure
-    return Replayed(exact, failure.build_id == str(subject.build_id), found, [])
+    same_build = failure.build_id == str(subject.build_id)
+    return Replayed(exact, same_build, found, [], failure.hash_seed)

@@ -168,6 +168,16 @@ def own_pc(frames: Sequence[int]) -> int:
     return next((pc for pc in frames if not of_engine(pc) and not library_frame(pc)), frames[0])
 
 
+def of_interpreter(pc: int) -> bool:
+    """Return True for an address in the interpreter, or in code that Cython puts around calls."""
+    found = locate(pc)
+    if found is None:
+        return False
+    place = innermost(found[0], found[1] - 1)
+    around = place is not None and place[1].endswith("/cython_utility")
+    return around or OF_INTERPRETER.search(found[0]) is not None
+
+
 def of_library(pc: int) -> bool:
     """Return True for an access that a library's header makes, wherever it was inlined."""
     found = locate(pc)

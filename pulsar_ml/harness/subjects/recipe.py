@@ -14,6 +14,7 @@ from pulsar_ml.versioned_json import build, read_object
 
 KIND = "pulsar_ml recipe"
 VERSION = 1
+Call = Literal["build_tests", "operations", "explore_object"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,19 +22,20 @@ class Recipe:
     """The call that built a subject.
 
     Attributes:
-        call: the function that built it: ``build_tests`` or ``operations``.
+        call: the function that built it: ``build_tests`` or ``operations``; ``explore_object`` for
+            the methods of an object of Python.
         file: the source file; relative to ``folder`` when it is below that.
         folder: the working folder of that time.
         options: the arguments of the call, as JSON has them.
     """
 
-    call: Literal["build_tests", "operations"]
+    call: Call
     file: str
     folder: str
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @staticmethod
-    def of(call: Literal["build_tests", "operations"], file: Path, options: Any) -> Recipe:
+    def of(call: Call, file: Path, options: Any) -> Recipe:
         path, folder = file.resolve(), Path.cwd()
         name = path.relative_to(folder) if path.is_relative_to(folder) else path
         return Recipe(call, str(name), str(folder), options)

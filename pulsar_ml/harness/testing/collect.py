@@ -14,7 +14,12 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pulsar_ml.harness.functions import LANGUAGES
-from pulsar_ml.harness.testing.properties import REPLAYED, command_options, finish
+from pulsar_ml.harness.testing.properties import (
+    REPLAYED,
+    command_options,
+    finish,
+    not_again,
+)
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.functions.source import TestFunction, TestSource
@@ -129,9 +134,9 @@ class FunctionItem(pytest.Item):
         if failure.subject != subject.name:
             pytest.skip(f"the record is of the test {failure.subject!r}")
         again, text = replayed_text(failure, subject, None)
-        if again:
+        if again.failure is not None:
             raise InterleavingFailure(failure, text)
-        pytest.skip("the failure did not come again")
+        not_again(again)
 
     def repr_failure(self, excinfo: pytest.ExceptionInfo[BaseException], style: Any = None) -> Any:
         from pulsar_ml.errors import PulsarMlError

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.functions.check import Checked
-    from pulsar_ml.harness.search.failure import Failure
+    from pulsar_ml.harness.search.failure import Failure, Replayed
 
 FAILURE = "pulsar_ml.failure"  # a failure in its short form
 RECORD = "pulsar_ml.record"
@@ -34,6 +34,17 @@ def command_options(config: pytest.Config) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
 
 
+def not_again(replayed: Replayed) -> NoReturn:
+    """End a test whose recorded failure did not come again.
+
+    It is skipped when the code has changed, and fails otherwise: the replay proves nothing then.
+    """
+    __tracebackhide__ = True
+    if replayed.proves_nothing:
+        pytest.fail(f"no verdict: {replayed.verdict()}", pytrace=False)
+    pytest.skip(f"replayed: {replayed.verdict()}")
+
+
 def finish(item: pytest.Item, result: Checked) -> None:
     """End a test function with its result: the counts become properties, which JUnit XML shows.
 
@@ -41,6 +52,7 @@ def finish(item: pytest.Item, result: Checked) -> None:
     and fails a test in which no two threads met.
     """
     from pulsar_ml.harness.search.interleave import InterleavingFailure
+    from pulsar_ml.harness.subjects.hash_seed import assignment
 
     __tracebackhide__ = True
     item.user_properties.append((EXPLORED, f"{item.name}: {result.describe()}"))
@@ -49,7 +61,8 @@ def finish(item: pytest.Item, result: Checked) -> None:
         record = keep_record(failure, item.config)
         item.user_properties.append((FAILURE, failure.short()))
         item.user_properties.append((RECORD, str(record)))
-        again = f"replay it: pytest --replay {record} {item.nodeid!r}"
+        seed = f"{assignment(failure.hash_seed)} " if failure.hash_seed else ""
+        again = f"replay it: {seed}pytest --replay {record} {item.nodeid!r}"
         if result.interrupted:  # pytest prints the sentence where it says that it was interrupted
             raise KeyboardInterrupt(f"{item.nodeid}: {failure.kind}: {failure.message}; {again}")
         raise InterleavingFailure(failure, f"{result.text}\n{result.describe()}\n{again}")

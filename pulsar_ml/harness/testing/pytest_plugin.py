@@ -23,7 +23,14 @@ from pulsar_ml.harness.testing.collect import (
     is_collected,
     native_item,
 )
-from pulsar_ml.harness.testing.properties import EXPLORED, FAILURE, RECORD, REPLAYED, keep_record
+from pulsar_ml.harness.testing.properties import (
+    EXPLORED,
+    FAILURE,
+    RECORD,
+    REPLAYED,
+    keep_record,
+    not_again,
+)
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.judges.oracle import Judge
@@ -217,7 +224,7 @@ class Interleave:
         again = failure.replay(subject, judge)
         if again.failure is not None:
             raise InterleavingFailure(again.failure, failure.describe(subject, judge=judge))
-        pytest.skip(f"replayed: {again.verdict()}")
+        not_again(again)
 
     def note(self, found: Interleavings) -> None:
         """Add the counts to the properties of the test, which JUnit XML shows."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
 
-from pulsar_ml.harness.testing.properties import REPLAYED, command_options, finish
+from pulsar_ml.harness.testing.properties import REPLAYED, command_options, finish, not_again
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -73,6 +73,6 @@ def replay(
     if failure.subject != name:
         pytest.skip(f"the record is of the test {failure.subject!r}")
     again, text = replay_python(function, failure, also=options.get("also", ()))
-    if again:
+    if again.failure is not None:
         raise InterleavingFailure(failure, text)
-    pytest.skip("the failure did not come again")
+    not_again(again)

@@ -96,4 +96,4 @@ def test_a_failure_is_shrunk_shown_and_made_again_in_another_process(name: str) 
     assert name in result.text
     assert "made again, step by step" in result.text
     again, _ = replayed_text(result.failure, subjects[test.name], None)
-    assert again
+    assert again.exact

@@ -2,20 +2,25 @@
 #pragma once
 #include <atomic>
 
-template <std::memory_order PUBLISH, std::memory_order READ>
 class Mailbox {
+    const bool publishes;
     std::atomic<int> letter{0};
     std::atomic<bool> full{false};
 
   public:
+    explicit Mailbox(bool publishes) : publishes(publishes) {}
     void put(int value)
     {
         letter.store(value, std::memory_order_relaxed);
-        full.store(true, PUBLISH);
+        if (publishes)
+            full.store(true, std::memory_order_release);
+        else
+            full.store(true, std::memory_order_relaxed);
     }
     // -1: it is empty
-    int take() { return full.load(READ) ? letter.load(std::memory_order_relaxed) : -1; }
+    int take()
+    {
+        bool found = publishes ? full.load(std::memory_order_acquire) : full.load(std::memory_order_relaxed);
+        return found ? letter.load(std::memory_order_relaxed) : -1;
+    }
 };
-
-using RelaxedMailbox = Mailbox<std::memory_order_relaxed, std::memory_order_relaxed>;
-using OrderedMailbox = Mailbox<std::memory_order_release, std::memory_order_acquire>;

@@ -1,38 +1,17 @@
-"""Two mailboxes of mailbox.h for Python: only the second one publishes its letter."""
+"""The mailbox of mailbox.h for Python: only one that publishes orders its letter."""
 
 cdef extern from "mailbox.h" nogil:
-    cdef cppclass RelaxedMailbox:
+    cdef cppclass LetterBox "Mailbox":
+        LetterBox(bint publishes)
         void put(int)
         int take()
-    cdef cppclass OrderedMailbox:
-        void put(int)
-        int take()
 
 
-cdef class Relaxed:
-    cdef RelaxedMailbox* box
+cdef class Mailbox:
+    cdef LetterBox* box
 
-    def __cinit__(self):
-        self.box = new RelaxedMailbox()
-
-    def __dealloc__(self):
-        del self.box
-
-    def put(self, int value):
-        with nogil:
-            self.box.put(value)
-
-    def take(self):
-        with nogil:
-            value = self.box.take()
-        return value
-
-
-cdef class Ordered:
-    cdef OrderedMailbox* box
-
-    def __cinit__(self):
-        self.box = new OrderedMailbox()
+    def __cinit__(self, bint publishes):
+        self.box = new LetterBox(publishes)
 
     def __dealloc__(self):
         del self.box

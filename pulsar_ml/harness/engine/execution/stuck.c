@@ -14,6 +14,16 @@ static int read_child(int pid, void *to, const void *from, size_t bytes)
     return process_vm_readv(pid, &here, 1, &there, 1, 0) == (ssize_t)bytes;
 }
 
+/* A number that changes with each step of the execution under way in a child; 0 if unknown. */
+uint64_t engine_steps_in(int32_t pid)
+{
+    uint64_t hooks = 0;
+    uint32_t step = 0;
+    if (!read_child(pid, &hooks, &E.hooks, sizeof hooks) || !read_child(pid, &step, &E.step, sizeof step))
+        return 0;
+    return hooks + step;
+}
+
 /* Is there a call in front of this address, in the module of the code under test? */
 static int is_return_address(uint64_t pc, const void *module)
 {

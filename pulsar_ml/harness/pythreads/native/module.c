@@ -13,6 +13,7 @@
 #include "pulsar_ml/harness/pythreads/native/points.c"
 #include "pulsar_ml/harness/pythreads/native/events.c"
 #include "pulsar_ml/harness/pythreads/native/executions.c"
+#include "pulsar_ml/harness/pythreads/native/stuck.c"
 #include "pulsar_ml/harness/pythreads/native/objects.c"
 #include "pulsar_ml/harness/pythreads/native/replaced/unmodelled.c"
 #include "pulsar_ml/harness/pythreads/native/replaced/memory.c"
@@ -23,6 +24,7 @@ static PyMethodDef METHODS[] = {
 #ifndef PULSAR_ML_NO_PYTHON_THREADS
     {"attach", (PyCFunction)(void *)attach, METH_VARARGS | METH_KEYWORDS, NULL},
     {"detach", detach, METH_NOARGS, NULL},
+    {"answer_stuck", answer_stuck, METH_VARARGS, NULL},
     {"set_test", set_test, METH_VARARGS, NULL},
     {"set_object", set_object, METH_VARARGS, NULL},
     {"place_parts", place_parts, METH_O, NULL},

@@ -123,21 +123,23 @@ static void give_back(PyObject *lock)
     PyErr_Restore(type, value, traceback);
 }
 
+/* Waits for a release of a lock that another thread has. 1 to try again; 0 when the caller does not
+ * wait, or its time is over; -1 with an exception. */
+static int wait_for(PyFiber *f, PyObject *lock, int blocking, int64_t span, int64_t *deadline)
+{
+    return blocking && span ? wait_at(f, lock_key(lock), span, deadline) : 0;
+}
+
 static PyObject *take_lock(PyObject *lock, int blocking, int64_t span)
 {
     PyFiber *f = me;
     int64_t deadline = 0;
-    int got, in_time;
+    int got, again;
     if (point_at(f, lock_key(lock)) < 0)
         return NULL;
     while ((got = try_lock(lock)) == 0) {
-        if (!blocking || span == 0)
-            Py_RETURN_FALSE;
-        in_time = wait_at(f, lock_key(lock), span, &deadline);
-        if (in_time < 0)
-            return NULL;
-        if (in_time == 0)
-            Py_RETURN_FALSE;
+        if ((again = wait_for(f, lock, blocking, span, &deadline)) <= 0)
+            return again < 0 ? NULL : Py_NewRef(Py_False);
     }
     if (got < 0)
         return NULL;
@@ -230,7 +232,7 @@ static PyObject *take_rlock(PyObject *lock, int blocking, int64_t span, int64_t 
     PyFiber *f = me;
     Owned *o;
     int64_t deadline = 0;
-    int in_time;
+    int again;
     if (point_at(f, lock_key(lock)) < 0)
         return NULL;
     o = owned(lock);
@@ -239,13 +241,8 @@ static PyObject *take_rlock(PyObject *lock, int blocking, int64_t span, int64_t 
         Py_RETURN_TRUE;
     }
     while (o->count) {
-        if (!blocking || span == 0)
-            Py_RETURN_FALSE;
-        in_time = wait_at(f, lock_key(lock), span, &deadline);
-        if (in_time < 0)
-            return NULL;
-        if (in_time == 0)
-            Py_RETURN_FALSE;
+        if ((again = wait_for(f, lock, blocking, span, &deadline)) <= 0)
+            return again < 0 ? NULL : Py_NewRef(Py_False);
     }
     o->owner = f->number;
     o->count = count;
