@@ -71,7 +71,7 @@ ifeq ($(SANITIZE),)
 stress: build
 	@$(BIN)/python -m stress run $(SUITE) $(ARGS)
 else
-stress: $(VENV)/installed
+stress: build
 	@$(BIN)/python tools/sanitized.py $(SANITIZE) run $(SUITE) $(ARGS)
 endif
 
