@@ -247,6 +247,18 @@ def translated(modules: list[Extension]) -> tuple[list[Extension], str]:
         return found, messages.read()
 
 
+def present(modules: list[Extension]) -> bool:
+    """Returns true if all C sources are newer than all native sources, so that Cython has no work.
+
+    Cython itself needs seconds to find that out.
+    """
+    sources = [Path(source) for module in modules for source in module.sources]
+    generated = [path.with_suffix(".c") for path in sources if path.suffix == ".pyx"]
+    written = [path for path in Path("pulsar_ml").rglob("*") if path.suffix in NATIVE]
+    newest = max(path.stat().st_mtime for path in written if is_source(path))
+    return all(path.exists() and path.stat().st_mtime > newest for path in generated)
+
+
 def started(modules: list[Extension]) -> Connection:
     """Starts a process that translates modules; the connection gets its result.
 
@@ -265,8 +277,15 @@ def cythonized() -> list[Extension]:
             f"PULSAR_ML_SANITIZE={SANITIZE!r} is not known; use one of: "
             f"{', '.join(name for name in SANITIZER_FLAGS if name.isalpha())}"
         )
+    modules = sorted(
+        [*checked_operations(), *extensions()], key=lambda module: module.name not in LARGE
+    )
+    if not STRICT and present(modules):
+        for module in modules:
+            module.sources[0] = str(Path(module.sources[0]).with_suffix(".c"))
+        return modules
     try:
-        found, messages = started([*checked_operations(), *extensions()]).recv()
+        found, messages = started(modules).recv()
     except EOFError:
         raise SystemExit("a process of Cython ended without a result; see above") from None
     sys.stderr.write(messages)
