@@ -65,7 +65,7 @@ cluster-stop: $(VENV)/installed
 	@$(BIN)/python -m spark.cluster stop $(ARGS)
 
 test: java build
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) -p tests.processor_time $(ARGS)
 
 ifeq ($(SANITIZE),)
 stress: build

@@ -262,7 +262,10 @@ def compile_into(home: Path, target: Path) -> None:
     flags = ["-std=gnu11", "-w", "-fPIC", "-fno-strict-aliasing", "-fvisibility=hidden", *wide]
     compiler = os.environ.get("CC", "gcc")
     objects = []
-    for source, level in ((ROOT / ENGINE / "_engine.c", "-O0"), (home / ENGINE / "engine.c", "-O1")):
+    for source, level in (
+        (ROOT / ENGINE / "_engine.c", "-O0"),
+        (home / ENGINE / "engine.c", "-O1"),
+    ):
         output = home / f"{source.stem}.o"
         command = [compiler, level, *flags, "-fexceptions", *include, "-c", str(source)]
         subprocess.run([*command, "-o", str(output)], check=True)
