@@ -53,12 +53,12 @@ def by_folder(costs: Iterable[tuple[str, float]]) -> list[tuple[str, int, float]
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     costs = [
-        (report.nodeid, float(value))
+        (report.nodeid, value)
         for reports in terminalreporter.stats.values()
         for report in reports
         if isinstance(report, pytest.TestReport) and report.when == "teardown"
         for name, value in report.user_properties
-        if name == NAME
+        if name == NAME and isinstance(value, float)
     ]
     terminalreporter.section("processor time")
     for folder, tests, seconds in (
