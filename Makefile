@@ -65,13 +65,13 @@ cluster-stop: $(VENV)/installed
 	@$(BIN)/python -m spark.cluster stop $(ARGS)
 
 test: java build
-	@$(BIN)/python -m pytest -n $(WORKERS) $(ARGS)
+	@$(BIN)/python -m pytest -n $(WORKERS) -p tests.processor_time $(ARGS)
 
 ifeq ($(SANITIZE),)
 stress: build
 	@$(BIN)/python -m stress run $(SUITE) $(ARGS)
 else
-stress: $(VENV)/installed
+stress: build
 	@$(BIN)/python tools/sanitized.py $(SANITIZE) run $(SUITE) $(ARGS)
 endif
 

@@ -1,8 +1,10 @@
 """Extensions of pulsar_ml and their build variants. Metadata lives in pyproject.toml.
 
 Environment:
-    PULSAR_ML_SANITIZE  thread, address or undefined: instrument every extension. Use one
+    PULSAR_ML_SANITIZE  thread, address, undefined or address,undefined: compile what suites run,
+                        instrumented; tools/sanitized.py adds the other extensions. Use one
                         ``--build-base`` per variant: changed flags alone rebuild nothing.
+    PULSAR_ML_OPTIMIZE  the compiler's level of optimisation, 0 to 3, in place of the usual one.
     PULSAR_ML_STRICT    1: warnings of the C compiler and Cython's performance hints are errors.
 
 Extensions are translated and compiled side by side, one on each processor that this process may
@@ -29,6 +31,7 @@ from setuptools.command.build_ext import build_ext
 
 ROOT = Path(__file__).resolve().parent
 SANITIZE = os.environ.get("PULSAR_ML_SANITIZE", "")
+OPTIMIZE = os.environ.get("PULSAR_ML_OPTIMIZE", "")
 STRICT = os.environ.get("PULSAR_ML_STRICT", "") == "1"
 PROCESSORS = len(os.sched_getaffinity(0))
 
@@ -40,6 +43,15 @@ SANITIZER_FLAGS = {
     "thread": ["-O1", "-fsanitize=thread", "-g1", "-Wno-error=tsan", "-Wno-tsan"],
     "address": ["-O1", "-fsanitize=address", "-g1", "-fno-omit-frame-pointer"],
     "undefined": ["-O1", "-fsanitize=undefined", "-g1", "-fno-sanitize-recover=undefined"],
+}
+SANITIZER_FLAGS["address,undefined"] = SANITIZER_FLAGS["address"] + SANITIZER_FLAGS["undefined"]
+
+# No suite runs them, or instrumented code calls them.
+NOT_SANITIZED = {
+    "pulsar_ml._core",
+    "pulsar_ml.harness.functions._called",
+    "pulsar_ml.harness.engine._engine",
+    "pulsar_ml.harness.pythreads._fibers",
 }
 
 # They take the longest, so they come first.
@@ -69,6 +81,9 @@ NATIVE = {".c", ".h", ".pxd", ".pxi", ".pyx"}
 PYTHON = ("program.py", "checked.py", "judge.py", "plain.py")
 FOLDERS = ("specs", "models", "suites")
 
+# Commands that need no extensions. pip runs the last two before each build.
+UNBUILT = {"clean", "egg_info", "dist_info"}
+
 
 def is_source(path: Path) -> bool:
     """Returns true if a change of this file makes another build."""
@@ -81,7 +96,7 @@ def is_source(path: Path) -> bool:
 
 def build_id() -> str:
     """Twelve hexadecimal digits that change with each source, flag and variant."""
-    digest = hashlib.sha256(f"{SANITIZE} {os.environ.get('CFLAGS', '')}".encode())
+    digest = hashlib.sha256(f"{SANITIZE} {OPTIMIZE} {os.environ.get('CFLAGS', '')}".encode())
     for path in sorted((ROOT / "pulsar_ml").rglob("*")):
         if is_source(path):
             digest.update(path.relative_to(ROOT).as_posix().encode())
@@ -90,9 +105,15 @@ def build_id() -> str:
     return digest.hexdigest()[:12]
 
 
+def level() -> list[str]:
+    """The flag of PULSAR_ML_OPTIMIZE, which goes behind others."""
+    return [f"-O{OPTIMIZE}"] if OPTIMIZE else []
+
+
 def extension(name: str, **options: object) -> Extension:
     flags = ["-O3", "-std=gnu11", "-Wall", "-Wextra", "-fno-strict-aliasing"]
     flags += SANITIZER_FLAGS[SANITIZE]
+    flags += level()
     if STRICT:
         flags.append("-Werror")
     link = [flag for flag in SANITIZER_FLAGS[SANITIZE] if flag.startswith("-fsanitize")]
@@ -131,6 +152,7 @@ def engine_extension() -> Extension:
             "-g0",
         ]
         + wide
+        + level()
         + (["-Werror"] if STRICT else []),
         libraries=["pthread", "m"],
     )
@@ -155,12 +177,13 @@ def fibers_extension() -> Extension:
             "-fno-strict-aliasing",
             "-g0",
         ]
+        + level()
         + (["-Werror"] if STRICT else []),
     )
 
 
 def checked_operations() -> list[Extension]:
-    if not (ROOT / "pulsar_ml" / "operations" / "_checked.pyx").exists():
+    if SANITIZE or not (ROOT / "pulsar_ml" / "operations" / "_checked.pyx").exists():
         return []  # Tests of the build have trees of one module.
     return [
         checked_extension(
@@ -194,11 +217,13 @@ def extensions() -> list[Extension]:
         engine_extension(),
         fibers_extension(),
     ]
+    if SANITIZE:
+        found = [module for module in found if module.name not in NOT_SANITIZED]
     # Tests of the build have trees of one module.
     return [module for module in found if (ROOT / module.sources[0]).exists()]
 
 
-def translated(modules: list[Extension], numbered: bool) -> tuple[list[Extension], str]:
+def translated(modules: list[Extension]) -> tuple[list[Extension], str]:
     """The modules with C sources, and the messages of Cython; no modules if Cython fails.
 
     Runs in a process of its own, whose standard error goes into a file: Cython's own processes
@@ -212,7 +237,8 @@ def translated(modules: list[Extension], numbered: bool) -> tuple[list[Extension
                 compiler_directives=DIRECTIVES,
                 include_path=["."],
                 force=STRICT,
-                emit_linenums=numbered,
+                # Warnings and reports of the engine and of sanitizers name lines of .pxd files.
+                emit_linenums=True,
                 nthreads=PROCESSORS,
             )
         except CompileError:
@@ -221,14 +247,26 @@ def translated(modules: list[Extension], numbered: bool) -> tuple[list[Extension
         return found, messages.read()
 
 
-def started(modules: list[Extension], numbered: bool) -> Connection:
+def present(modules: list[Extension]) -> bool:
+    """Returns true if all C sources are newer than all native sources, so that Cython has no work.
+
+    Cython itself needs seconds to find that out.
+    """
+    sources = [Path(source) for module in modules for source in module.sources]
+    generated = [path.with_suffix(".c") for path in sources if path.suffix == ".pyx"]
+    written = [path for path in Path("pulsar_ml").rglob("*") if path.suffix in NATIVE]
+    newest = max(path.stat().st_mtime for path in written if is_source(path))
+    return all(path.exists() and path.stat().st_mtime > newest for path in generated)
+
+
+def started(modules: list[Extension]) -> Connection:
     """Starts a process that translates modules; the connection gets its result.
 
     The process is forked, because functions of this file cannot be pickled when pip runs it.
     """
     fork = multiprocessing.get_context("fork")
     receive, send = fork.Pipe(duplex=False)
-    fork.Process(target=lambda: send.send(translated(modules, numbered))).start()
+    fork.Process(target=lambda: send.send(translated(modules))).start()
     send.close()
     return receive
 
@@ -236,27 +274,26 @@ def started(modules: list[Extension], numbered: bool) -> Connection:
 def cythonized() -> list[Extension]:
     if SANITIZE not in SANITIZER_FLAGS:
         raise SystemExit(
-            f"PULSAR_ML_SANITIZE={SANITIZE!r} is not known; use one of: thread, address, undefined"
+            f"PULSAR_ML_SANITIZE={SANITIZE!r} is not known; use one of: "
+            f"{', '.join(name for name in SANITIZER_FLAGS if name.isalpha())}"
         )
-    # Reports of the engine and of sanitizers name lines of the .pxd files.
-    groups = [(extensions(), bool(SANITIZE))]
-    if not SANITIZE:
-        groups.append((checked_operations(), True))
-    modules: list[Extension] = []
-    for results in [started(*group) for group in groups if group[0]]:
-        try:
-            found, messages = results.recv()
-        except EOFError:
-            raise SystemExit("a process of Cython ended without a result; see above") from None
-        sys.stderr.write(messages)
-        if not found:
-            raise SystemExit("Cython does not accept a source; see above")
-        if STRICT and "performance hint" in messages:
-            raise SystemExit(
-                "a performance hint of Cython is an error in a strict build; see above"
-            )
-        modules += found
-    return sorted(modules, key=lambda module: module.name not in LARGE)
+    modules = sorted(
+        [*checked_operations(), *extensions()], key=lambda module: module.name not in LARGE
+    )
+    if not STRICT and present(modules):
+        for module in modules:
+            module.sources[0] = str(Path(module.sources[0]).with_suffix(".c"))
+        return modules
+    try:
+        found, messages = started(modules).recv()
+    except EOFError:
+        raise SystemExit("a process of Cython ended without a result; see above") from None
+    sys.stderr.write(messages)
+    if not found:
+        raise SystemExit("Cython does not accept a source; see above")
+    if STRICT and "performance hint" in messages:
+        raise SystemExit("a performance hint of Cython is an error in a strict build; see above")
+    return sorted(found, key=lambda module: module.name not in LARGE)
 
 
 class BuildExtensions(build_ext):  # type: ignore[misc]
@@ -287,6 +324,6 @@ class BuildExtensions(build_ext):  # type: ignore[misc]
 
 if __name__ == "__main__":
     setup(
-        ext_modules=cythonized() if "clean" not in sys.argv else [],
+        ext_modules=cythonized() if UNBUILT.isdisjoint(sys.argv) else [],
         cmdclass={"build_ext": BuildExtensions},
     )

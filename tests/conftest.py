@@ -37,6 +37,14 @@ def toys(toys_so: Path) -> ModuleType:
     return load_native(str(toys_so))
 
 
+# The longest tests that no group starts first: one of them at the end would run alone.
+LONG = ("test_tutorial.py", "test_readme.py", "test_static.py", "test_docs.py")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: item.path.name not in LONG)
+
+
 def pytest_collection_finish() -> None:
     """Let collections of garbage pass over what thousands of tests and modules hold."""
     gc.collect()

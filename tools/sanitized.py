@@ -1,11 +1,13 @@
 """Runs ``pulsar-ml`` on a sanitizer build: ``sanitized.py thread run range_cache ...``.
 
-Each sanitizer has its own build tree under build/; its runtime is loaded before Python.
+Each sanitizer has its own build tree under build/; its runtime is loaded before Python. The
+extensions that are not instrumented are those of the checkout, which must be built.
 """
 
 from __future__ import annotations
 
 import os
+import runpy
 import shutil
 import subprocess
 import sys
@@ -13,7 +15,13 @@ import sysconfig
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-RUNTIME = {"thread": "libtsan.so", "address": "libasan.so", "undefined": "libubsan.so"}
+SUFFIX = sysconfig.get_config_var("EXT_SUFFIX")
+RUNTIME = {
+    "thread": ("libtsan.so",),
+    "address": ("libasan.so",),
+    "undefined": ("libubsan.so",),
+    "address,undefined": ("libasan.so", "libubsan.so"),
+}
 OPTIONS = {
     # Reports end the run with exit code 66, so that no report passes for a clean run.
     "thread": {"TSAN_OPTIONS": "halt_on_error=1 exitcode=66 second_deadlock_stack=1"},
@@ -21,11 +29,12 @@ OPTIONS = {
     "address": {"ASAN_OPTIONS": "detect_leaks=0 exitcode=66"},
     "undefined": {"UBSAN_OPTIONS": "print_stacktrace=1 halt_on_error=1 exitcode=66"},
 }
+OPTIONS["address,undefined"] = OPTIONS["address"] | OPTIONS["undefined"]
 
 
 def build(sanitizer: str) -> Path:
     """Build the sanitized package and return the folder to import it from."""
-    base = ROOT / "build" / sanitizer
+    base = ROOT / "build" / (sanitizer + os.environ.get("PULSAR_ML_OPTIMIZE", ""))
     base.mkdir(parents=True, exist_ok=True)
     log = base / "build.log"
     command = [sys.executable, "setup.py", "-q", "build", "--build-base", str(base)]
@@ -40,24 +49,37 @@ def build(sanitizer: str) -> Path:
     if done.returncode:
         sys.stderr.write(log.read_text())
         raise SystemExit(f"the {sanitizer} build failed; its output is above and in {log}")
-    return next(base.glob("lib*"))
+    library = next(base.glob("lib*"))
+    add_plain(library)
+    return library
+
+
+def add_plain(library: Path) -> None:
+    """Copies the extensions that the sanitizer build leaves out from the checkout."""
+    for name in runpy.run_path(str(ROOT / "setup.py"))["NOT_SANITIZED"]:
+        path = name.replace(".", "/") + SUFFIX
+        if not (ROOT / path).exists():
+            raise SystemExit(f"there is no {path}: build the checkout by `make build`")
+        shutil.copy2(ROOT / path, library / path)
 
 
 def runtime(sanitizer: str) -> str:
-    """The path of the sanitizer's runtime library, as the C compiler names it."""
+    """The paths of the sanitizer's runtime libraries, as the C compiler names them."""
     compiler = os.environ.get("CC") or (sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         compiler = "cc"
-    name = RUNTIME[sanitizer]
-    path = subprocess.run(
-        [compiler, f"-print-file-name={name}"], capture_output=True, text=True
-    ).stdout.strip()
-    if not Path(path).is_absolute():
-        raise SystemExit(
-            f"{compiler} has no {name}: install the sanitizer runtimes of your compiler "
-            "(Debian/Ubuntu: they come with gcc; Fedora: dnf install libtsan libasan libubsan)"
-        )
-    return str(Path(path).resolve())
+    paths = []
+    for name in RUNTIME[sanitizer]:
+        path = subprocess.run(
+            [compiler, f"-print-file-name={name}"], capture_output=True, text=True
+        ).stdout.strip()
+        if not Path(path).is_absolute():
+            raise SystemExit(
+                f"{compiler} has no {name}: install the sanitizer runtimes of your compiler "
+                "(Debian/Ubuntu: they come with gcc; Fedora: dnf install libtsan libasan libubsan)"
+            )
+        paths.append(str(Path(path).resolve()))
+    return " ".join(paths)
 
 
 def main() -> None:

@@ -178,8 +178,17 @@ def hunt(
     return Hunt(spent, None)
 
 
-def find(mutant: Mutant, *, mode: str = "c11", races: bool = True, judged: bool = True) -> Found:
+def find(
+    mutant: Mutant,
+    *,
+    mode: str = "c11",
+    races: bool = True,
+    judged: bool = True,
+    shrinking: int = SHRINKING,
+) -> Found:
     """Hunts a mutant with each of SEEDS, and shrinks the first two failures.
+
+    Shrinking one takes up to ``shrinking`` executions.
 
     Without ``races`` only behaviour counts, not the orders in the source; without ``judged`` only
     invariants count, not answers.
@@ -203,7 +212,7 @@ def find(mutant: Mutant, *, mode: str = "c11", races: bool = True, judged: bool 
         judge = judge_of(suite.model) if judged else None
         failures = [one.failure for one in hunts if one.failure is not None][:2]
         shrunk = [
-            shrink(failure, module.SUBJECTS[suite.subject], budget=SHRINKING, judge=judge)
+            shrink(failure, module.SUBJECTS[suite.subject], budget=shrinking, judge=judge)
             for failure in failures
         ]
     finally:

@@ -162,7 +162,7 @@ def test_an_editable_install_works_from_another_directory(built: Built, tmp_path
     (library / "tests.pth").write_text("\n".join(site.getsitepackages()) + "\n")
     succeed(
         sys.executable, "-m", "pip", "--python", interpreter, "install", "--no-build-isolation", "--no-deps",
-        "--ignore-installed", "-e", tree, cwd=tmp_path,
+        "--ignore-installed", "-e", tree, cwd=tmp_path, PULSAR_ML_OPTIMIZE="0",
     )  # fmt: skip
     found = python(USE_THE_CACHE, cwd=tmp_path, interpreter=str(interpreter))
     assert found == str(tree / "pulsar_ml" / "__init__.py")

@@ -24,6 +24,10 @@ CASES = [
     ("iriw_acq_rel", "c11", "preemptions", 20),
     ("seven_stores", "tso", "delays", 20),
 ]
+# Of thousands of executions each is not a part of its own: the smaller searches show that.
+BUDGETED = [
+    (*case, budget) for case in CASES for budget in (1, 7, 25) if case != CASES[-1] or budget > 1
+]
 Cut = Callable[[Part], list[Part]]
 
 
@@ -51,8 +55,7 @@ def in_parts(name: str, cut: Cut, budget: int, **options: object) -> tuple[Count
     return sums, parts, proved(sorted(bounds))
 
 
-@pytest.mark.parametrize(("name", "mode", "strategy", "bound"), CASES)
-@pytest.mark.parametrize("budget", [1, 7, 25])
+@pytest.mark.parametrize(("name", "mode", "strategy", "bound", "budget"), BUDGETED)
 def test_the_parts_are_the_whole(
     name: str, mode: str, strategy: str, bound: int, budget: int
 ) -> None:

@@ -43,7 +43,7 @@ from tests.memory_model.programs import (
     WAIT_BETWEEN_LOCKS,
 )
 
-PROGRAMS = 3_000
+PROGRAMS = 2_000
 PIECES = 25  # each has every row of FEATURES
 EXECUTIONS = 5_000  # of a search: most programs need fewer
 

@@ -30,7 +30,7 @@ def compare(*arguments: str, out: Path) -> subprocess.CompletedProcess[str]:
 @pytest.mark.parametrize(
     ("ids", "options", "seeds"),
     [
-        (SEQUENTIAL, ("--threads", "1"), 8),
+        (SEQUENTIAL, ("--threads", "1"), 4),
         (MEETINGS, ("--engine", "controlled", "--executions", "2000"), 3),
     ],
     ids=["one thread", "engine"],

@@ -15,7 +15,7 @@ from types import ModuleType
 
 from tests.memory_model.defects.variant import DEFECTS, MODULE, VARIABLE, Defect, compiled
 
-PROGRAMS = 3_000  # that tests compare: the seeds of tests/memory_model/test_memory_model.py
+PROGRAMS = 2_000  # that tests compare: the seeds of tests/memory_model/test_memory_model.py
 EXECUTIONS = 5_000
 RIGHT = 100  # programs that have to agree without a defect
 

@@ -309,5 +309,6 @@ def test_a_standalone_cluster(tmp_path: Path, master: str) -> None:
         f"spark.driver.extraJavaOptions={quick}",
     ]
     options += ["--conf", f"spark.executor.extraJavaOptions={quick}"]
-    story(Sweep(tmp_path, options, gate), gate, STEPS)
+    # test_executors_in_processes_of_their_own takes all steps.
+    story(Sweep(tmp_path, options, gate), gate, [(executor, False), (only_driver, True)])
     hostile_sweep.check(tmp_path, options)
