@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import click
@@ -48,6 +49,16 @@ def result_line(number: int, total: int, point: Point, done: Outcome) -> str:
     return f"{number}/{total} {point.id}: {found}; {done.executions:,} executions, {done.seconds:.1f} s"
 
 
+def joined(first: Outcome, extra: Outcome) -> Outcome:
+    """The outcome of two hunts, of which the first found nothing."""
+    return replace(
+        extra,
+        executions=first.executions,
+        seconds=first.seconds + extra.seconds,
+        reached=first.reached or extra.reached,
+    )
+
+
 def run(chosen: Sequence[Point], results: Results, *, threads: bool) -> None:
     """Hunts the mutants that have no result of the present sources."""
     lacking = [point for point in chosen if results.of(point) is None]
@@ -59,10 +70,8 @@ def run(chosen: Sequence[Point], results: Results, *, threads: bool) -> None:
     for number, point in enumerate(lacking, 1):
         suites = suites_of(point.file)
         done = hunt(module, point, suites)
-        if not done.technique and done.reached and native:
-            extra = hunt_on_threads(native, point, suites[0])
-            if extra.technique:
-                done = extra
+        if not done.technique and native:
+            done = joined(done, hunt_on_threads(native, point, suites[0]))
         results.add(result_of(point, done))
         echo(result_line(number, len(lacking), point, done), err=True)
 

@@ -16,7 +16,7 @@ from typing import Any
 from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_of
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial.trial import TrialOptions, run_trial
+from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
 from pulsar_ml.errors import LimitsError, NondeterminismError
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import explore
@@ -33,8 +33,10 @@ SINGLE_OPERATIONS = 20
 PROGRAMS, EXECUTIONS = 10, 200  # of the engine: programs of a suite, executions of each
 FAULTY_EXECUTIONS = 100  # of each program, with an allocation that may fail
 NEAREST = 3  # suites with the whole budget; each of the others has a third of the programs
-TRIALS = 3  # programs on real threads, of the nearest suite
-SURVIVED = ""
+LONGER = 4  # times the programs of the nearest suites again, for what no suite found
+TRIALS = 3  # long programs of the nearest suite, with one thread and with all
+# A program on real threads takes a few seconds; the clock goes on while other work is done.
+THREAD_LIMITS = Limits(wall=120.0, cpu=30.0)
 
 # Techniques, in the order in which they are tried.
 MODEL, ONE, ENGINE, LINEAR, FAULT, THREADS = (
@@ -74,6 +76,7 @@ class Stage:
     suite: Suite
     programs: int
     executions: int
+    first: int = 0  # seed
     single: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -92,13 +95,23 @@ def suites_of(file: str) -> tuple[Suite, ...]:
 
 
 def stages(suites: tuple[Suite, ...]) -> Iterator[Stage]:
-    """The cheap techniques of each suite come before the dear ones of the next."""
+    """The techniques of each suite, cheap ones first; then more programs of the nearest suites."""
     for number, suite in enumerate(suites):
-        part = 1 if number < NEAREST else 3
-        yield Stage(ONE, suite, SINGLE // part, 1, single=True)
-        yield Stage(ENGINE, suite, PROGRAMS // part, EXECUTIONS)
-        fails = {"faults": ("no_memory",)}
-        yield Stage(FAULT, suite, PROGRAMS // part, FAULTY_EXECUTIONS, options=fails)
+        yield from techniques(suite, 0, 1 if number < NEAREST else 1 / 3)
+    for suite in suites[:NEAREST]:
+        yield from techniques(suite, 1, LONGER)
+
+
+def techniques(suite: Suite, first: int, times: float) -> Iterator[Stage]:
+    """One technique after the other, with so many times the usual programs."""
+    fails = {"faults": ("no_memory",)}
+    for technique, usual, executions, single, options in (
+        (ONE, SINGLE, 1, True, {}),
+        (ENGINE, PROGRAMS, EXECUTIONS, False, {}),
+        (FAULT, PROGRAMS, FAULTY_EXECUTIONS, False, fails),
+    ):
+        programs = int(usual * times)
+        yield Stage(technique, suite, programs, executions, first * usual, single, options)
 
 
 def run_stage(module: ModuleType, stage: Stage, mutant: str | None, send: Callable[[Any], Any]) -> None:
@@ -107,7 +120,7 @@ def run_stage(module: ModuleType, stage: Stage, mutant: str | None, send: Callab
     suite = stage.suite
     subject = module.SUBJECTS[suite.subject]
     sizes = {"threads": 1, "operations": SINGLE_OPERATIONS} if stage.single else {}
-    for seed in range(stage.programs):
+    for seed in range(stage.first, stage.first + stage.programs):
         program = program_of(subject, suite, seed, TrialOptions(**sizes))
         found = ()
         executions = 0
@@ -128,6 +141,8 @@ def run_stage(module: ModuleType, stage: Stage, mutant: str | None, send: Callab
                 found = technique, done.failure.rule or done.failure.kind
         except NondeterminismError:
             found = stage.technique, "nondeterminism"
+        except MemoryError:
+            found = stage.technique, "no instance of the structure can be made"
         except LimitsError:
             pass  # a program that is too large for the engine says nothing
         send((executions, found, module.was_reached()))
@@ -165,29 +180,36 @@ def hunt(module: ModuleType, point: Point | None, suites: tuple[Suite, ...]) -> 
 
 
 def hunt_on_threads(path: str, point: Point | None, suite: Suite) -> Outcome:
-    """Hunts a mutant on real threads with the programs of one suite."""
+    """Hunts a mutant on real threads, in long programs of one suite: first one thread, then all."""
     start = time.perf_counter()
-    found: list[tuple[str, str]] = []
+    found: list[str] = []
+    reached_by: list[bool] = []
 
     def work(send: Callable[[Any], Any]) -> None:
-        for seed in range(TRIALS):
-            done = run_trial(
-                suite, seed, TrialOptions(module=path, mutant=point.id if point else None)
-            )
-            seen = [violation.invariant for violation in done.violations]
-            send(seen)
-            if seen:
-                return
+        module = load_native(path)
+        mutant = point.id if point else None
+        single = TrialOptions(module=path, mutant=mutant, threads=1, noise=False)
+        many = TrialOptions(module=path, mutant=mutant)
+        for options in (single, many):
+            for seed in range(TRIALS):
+                done = run_trial(suite, seed, options)
+                seen = [violation.invariant for violation in done.violations]
+                send((seen, module.was_reached()))
+                if seen:
+                    return
 
-    def keep(seen: list[str]) -> None:
-        if seen:
-            verdict = "wrong answers" if seen[0] == LINEARIZABILITY else seen[0]
-            found.append((THREADS, verdict))
+    def keep(report: tuple[list[str], bool]) -> None:
+        seen, reached_now = report
+        found.extend(WRONG_ANSWERS if name == LINEARIZABILITY else name for name in seen[:1])
+        reached_by.append(reached_now)
 
     try:
-        watch(work, keep, limits=Limits(wall=20.0, cpu=15.0))
+        watch(work, keep, limits=THREAD_LIMITS)
     except LostError as error:
-        found.append((THREADS, verdict_of(error)))
+        found.append(verdict_of(error))
+    except MemoryError:
+        found.append("no instance of the structure can be made")
     seconds = time.perf_counter() - start
-    technique, verdict = found[0] if found else ("", "")
-    return Outcome(technique, suite.name if found else "", verdict, 0, seconds, bool(found))
+    if not found:
+        return Outcome("", "", "", 0, seconds, any(reached_by))
+    return Outcome(THREADS, suite.name, found[0], 0, seconds, True)

@@ -11,6 +11,7 @@ from stress.mutants.automatic.hunting import (
     FAULT,
     FAULTY_EXECUTIONS,
     LINEAR,
+    LONGER,
     MODEL,
     NEAREST,
     ONE,
@@ -62,7 +63,8 @@ TECHNIQUES = {
     LINEAR: "The same executions: answers that no order of the calls explains by the model.",
     FAULT: f"The same programs, {FAULTY_EXECUTIONS} executions each, in which an allocation may "
     "fail.",
-    THREADS: f"{TRIALS} programs of the nearest suite on real threads, for what survived all else.",
+    THREADS: f"{TRIALS} long programs of the nearest suite with one thread, and {TRIALS} on real threads, "
+    "for what survived all else.",
 }
 
 
@@ -118,7 +120,8 @@ def techniques(results: Collection[Result]) -> str:
     """The first finders. The suites that use a structure take turns, its own suite first."""
     text = "\n## First finder\n\nThe techniques of one suite are tried in this order, then those of"
     text += f" the next suite that uses the\nstructure; after the nearest {NEAREST} suites with a "
-    text += "third of the programs.\n\n"
+    text += f"third of the programs. In the end the nearest suites\nhave {LONGER} times as many "
+    text += "programs again.\n\n"
     text += head("technique", "looks for", "first to find", "executions, median", "seconds, median")
     for name, sentence in TECHNIQUES.items():
         some = [one for one in results if one.technique == name]

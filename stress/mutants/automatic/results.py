@@ -14,9 +14,11 @@ from pulsar_ml.input_files import bounded_text
 from stress.mutants.automatic.hunting import (
     EXECUTIONS,
     FAULTY_EXECUTIONS,
+    LONGER,
     PROGRAMS,
     SINGLE,
     SINGLE_OPERATIONS,
+    TRIALS,
     Outcome,
     suites_of,
 )
@@ -93,7 +95,7 @@ def result_of(point: Point, outcome: Outcome) -> Result:
 @cache
 def origin_of(file: str) -> str:
     """Digits of everything on which a result of this file depends, beside the generator."""
-    budgets = (SINGLE, SINGLE_OPERATIONS, PROGRAMS, EXECUTIONS, FAULTY_EXECUTIONS)
+    budgets = (SINGLE, SINGLE_OPERATIONS, PROGRAMS, EXECUTIONS, FAULTY_EXECUTIONS, LONGER, TRIALS)
     suites = suites_of(file)
     code = code_digest(suites[0].subject) if suites else ""
     return short_digest([*budgets, code, engine_digest()])
