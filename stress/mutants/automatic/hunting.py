@@ -24,6 +24,7 @@ from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.automatic.points import PACKAGE, Point
+from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.faults.weakened_orders import order_of
 from stress.mutants.sources.digests import reached
 from stress.mutants.table.techniques import LIMITS, verdict_of
@@ -33,7 +34,7 @@ SINGLE_OPERATIONS = 20
 PROGRAMS, EXECUTIONS = 10, 200  # of the engine: programs of a suite, executions of each
 FAULTY_EXECUTIONS = 100  # of each program, with an allocation that may fail
 NEAREST = 3  # suites with the whole budget; each of the others has a third of the programs
-LONGER = 4  # times the programs of the nearest suites again, for what no suite found
+AGAIN, LONGER = 2, 2  # so many suites have so many times the programs again in the end
 TRIALS = 3  # long programs of the nearest suite, with one thread and with all
 # A program on real threads takes a few seconds; the clock goes on while other work is done.
 THREAD_LIMITS = Limits(wall=120.0, cpu=30.0)
@@ -88,17 +89,22 @@ class Stage:
 
 @cache
 def suites_of(file: str) -> tuple[Suite, ...]:
-    """The suites whose operations use a source, the nearest first."""
+    """The suites whose operations use a source, the nearest first.
+
+    Near is its own suite, then those that the catalogue has for mistakes of this source.
+    """
     path = PACKAGE / file
     using = [suite for suite in SUITES.values() if path in reached(suite.subject)]
-    return tuple(sorted(using, key=lambda suite: order_of(suite, path.stem)))
+    named = {mutant.suite for mutant in CATALOGUE if mutant.file == file}
+    using.sort(key=lambda suite: order_of(suite, path.stem))
+    return tuple(sorted(using, key=lambda suite: suite.name not in named | {path.stem}))
 
 
 def stages(suites: tuple[Suite, ...]) -> Iterator[Stage]:
     """The techniques of each suite, cheap ones first; then more programs of the nearest suites."""
     for number, suite in enumerate(suites):
         yield from techniques(suite, 0, 1 if number < NEAREST else 1 / 3)
-    for suite in suites[:NEAREST]:
+    for suite in suites[:AGAIN]:
         yield from techniques(suite, 1, LONGER)
 
 
@@ -114,15 +120,19 @@ def techniques(suite: Suite, first: int, times: float) -> Iterator[Stage]:
         yield Stage(technique, suite, programs, executions, first * usual, single, options)
 
 
-def run_stage(module: ModuleType, stage: Stage, mutant: str | None, send: Callable[[Any], Any]) -> None:
+def run_stage(
+    module: ModuleType, stage: Stage, mutant: str | None, send: Callable[[Any], Any]
+) -> None:
     """Sends the count of executions after each program, and the report of the first failure."""
     module.select_mutant(mutant)
     suite = stage.suite
     subject = module.SUBJECTS[suite.subject]
-    sizes = {"threads": 1, "operations": SINGLE_OPERATIONS} if stage.single else {}
+    sizes = TrialOptions()
+    if stage.single:
+        sizes = TrialOptions(threads=1, operations=SINGLE_OPERATIONS)
     for seed in range(stage.first, stage.first + stage.programs):
-        program = program_of(subject, suite, seed, TrialOptions(**sizes))
-        found = ()
+        program = program_of(subject, suite, seed, sizes)
+        found: tuple[str, ...] = ()
         executions = 0
         try:
             done = explore(

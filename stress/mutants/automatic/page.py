@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from statistics import median
 
 from stress.mutants.automatic.hunting import (
+    AGAIN,
     ENGINE,
     EXECUTIONS,
     FAULT,
@@ -120,7 +121,7 @@ def techniques(results: Collection[Result]) -> str:
     """The first finders. The suites that use a structure take turns, its own suite first."""
     text = "\n## First finder\n\nThe techniques of one suite are tried in this order, then those of"
     text += f" the next suite that uses the\nstructure; after the nearest {NEAREST} suites with a "
-    text += f"third of the programs. In the end the nearest suites\nhave {LONGER} times as many "
+    text += f"third of the programs. In the end the nearest {AGAIN}\nhave {LONGER} times as many "
     text += "programs again.\n\n"
     text += head("technique", "looks for", "first to find", "executions, median", "seconds, median")
     for name, sentence in TECHNIQUES.items():

@@ -56,7 +56,10 @@ class Point:
 def sources() -> list[Path]:
     """The sources whose functions are changed."""
     return sorted(
-        path for room in ROOMS for ext in ("pxd", "pyx") for path in (PACKAGE / room).glob(f"*.{ext}")
+        path
+        for room in ROOMS
+        for ext in ("pxd", "pyx")
+        for path in (PACKAGE / room).glob(f"*.{ext}")
     )
 
 

@@ -12,9 +12,11 @@ from pathlib import Path
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.input_files import bounded_text
 from stress.mutants.automatic.hunting import (
+    AGAIN,
     EXECUTIONS,
     FAULTY_EXECUTIONS,
     LONGER,
+    NEAREST,
     PROGRAMS,
     SINGLE,
     SINGLE_OPERATIONS,
@@ -95,7 +97,9 @@ def result_of(point: Point, outcome: Outcome) -> Result:
 @cache
 def origin_of(file: str) -> str:
     """Digits of everything on which a result of this file depends, beside the generator."""
-    budgets = (SINGLE, SINGLE_OPERATIONS, PROGRAMS, EXECUTIONS, FAULTY_EXECUTIONS, LONGER, TRIALS)
+    budgets = (
+        SINGLE, SINGLE_OPERATIONS, PROGRAMS, EXECUTIONS, FAULTY_EXECUTIONS, NEAREST, AGAIN, LONGER, TRIALS
+    )  # fmt: skip
     suites = suites_of(file)
     code = code_digest(suites[0].subject) if suites else ""
     return short_digest([*budgets, code, engine_digest()])
@@ -143,7 +147,7 @@ def readings(path: Path = REASONS) -> Mapping[Key, Reading]:
     """The survivors that were read. Raises BadRecordError for a damaged file."""
     try:
         tables = tomllib.loads(bounded_text(path, "the reasons")).get("survivor", [])
-        found = {}
+        found: dict[Key, Reading] = {}
         for one in tables:
             if one["kind"] not in {EQUIVALENT, HOLE}:
                 raise ValueError(f"kind is {one['kind']!r}; it should be {EQUIVALENT} or {HOLE}")

@@ -11,7 +11,7 @@ import hashlib
 import re
 import shutil
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pulsar_ml.harness.building.build import build_extension, only_one_process
@@ -108,9 +108,7 @@ def switched(source: str, numbered: Sequence[tuple[int, Point]]) -> str:
         lines[line - 1 : statement.last_line] = choice(by_line[line])
     names = {name for _, point in numbered for name in re.findall(r"\bweak_\w+", point.mistake.new)}
     cimport = ", ".join(["pml_at", *sorted(names)])
-    return declared(
-        "\n".join(lines) + "\n", f"from pulsar_ml.sync.mutants cimport ({cimport})\n"
-    )
+    return declared("\n".join(lines) + "\n", f"from pulsar_ml.sync.mutants cimport ({cimport})\n")
 
 
 def choice(numbered: Sequence[tuple[int, Point]]) -> list[str]:
@@ -122,7 +120,9 @@ def choice(numbered: Sequence[tuple[int, Point]]) -> list[str]:
         value = statement.text(begin, end)
         for number, point in reversed(numbered):
             # `not not` keeps operands of other types in the context of a condition.
-            value = f"((not not ({point.mistake.new})) if pml_at({number}) else (not not ({value})))"
+            value = (
+                f"((not not ({point.mistake.new})) if pml_at({number}) else (not not ({value})))"
+            )
         return [f"{pad}{statement.tokens[0]} {value}:"]
     before, target = "", ""
     if statement.tokens[0] == "cdef":
@@ -145,18 +145,17 @@ def build(into: Path = ROOT / "build" / "automatic", *, checked: bool = True) ->
     compiler's output: every mutant of every operator compiles, or the build fails.
     """
     sources = sorted({path for pattern in COPIED for path in PACKAGE.rglob(pattern)})
-    digest = hashlib.sha256(Path(__file__).read_bytes())
-    for point in points():
-        digest.update(repr((point.id, point.mistake.new)).encode())
-    for path in sources:
-        digest.update(path.read_bytes())
+    digest = hashlib.sha256(repr((HEADER, DECLARATION, SELECTION)).encode())
+    texts = switched_sources(sources)
+    for relative, text in texts.items():
+        digest.update(f"{relative} {text}".encode())
     identity = digest.hexdigest()[:12]
     tree = into / identity / "src"
     output = into / identity / "module"
     with only_one_process(into / identity):
         if not output.exists():
             shutil.rmtree(tree, ignore_errors=True)
-            write_switched(sources, tree)
+            write_switched(texts, tree)
             output.mkdir()
     return build_extension(
         tree / "pulsar_ml" / "operations" / "_native.pyx",
@@ -172,15 +171,14 @@ def build(into: Path = ROOT / "build" / "automatic", *, checked: bool = True) ->
     )
 
 
-def write_switched(sources: Sequence[Path], tree: Path) -> None:
-    """Writes the sources below ``tree``, each with its mutants."""
+def switched_sources(sources: Sequence[Path]) -> dict[str, str]:
+    """The texts of the sources by their paths below ``pulsar_ml/``, each with its mutants."""
     by_file: dict[str, list[tuple[int, Point]]] = defaultdict(list)
     for number, point in enumerate(points()):
         by_file[point.file].append((number, point))
+    texts = {}
     for path in sources:
         relative = path.relative_to(PACKAGE).as_posix()
-        target = tree / "pulsar_ml" / relative
-        target.parent.mkdir(parents=True, exist_ok=True)
         text = path.read_text()
         if relative in by_file:
             text = switched(text, by_file[relative])
@@ -191,6 +189,15 @@ def write_switched(sources: Sequence[Path], tree: Path) -> None:
                 "    int pml_was_reached() noexcept\n",
             )
             text += SELECTION
+        texts[relative] = text
+    return texts
+
+
+def write_switched(texts: Mapping[str, str], tree: Path) -> None:
+    """Writes the sources below ``tree``, and the switch."""
+    for relative, text in texts.items():
+        target = tree / "pulsar_ml" / relative
+        target.parent.mkdir(parents=True, exist_ok=True)
         target.write_text(text)
     header, declarations = weak_declarations()
     sync = tree / "pulsar_ml" / "sync"

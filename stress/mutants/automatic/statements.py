@@ -6,6 +6,7 @@ import io
 import tokenize
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from tokenize import COMMENT, DEDENT, ENDMARKER, INDENT, NEWLINE, NL, TokenInfo
 
@@ -64,7 +65,7 @@ def statements(path: Path) -> list[Statement]:
         if not inside:
             continue
         spaced = [False]
-        for before, after in zip(tokens, tokens[1:], strict=False):
+        for before, after in pairwise(tokens):
             spaced.append(before.end != after.start)
         found.append(
             Statement(

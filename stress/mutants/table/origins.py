@@ -86,7 +86,9 @@ def generated_programs(name: str, single: bool) -> tuple[str, ...]:
     """Digests of the first program of SAMPLED seeds that a suite generates for the engine."""
     suite = SUITES[name]
     subject = load_native(PRODUCT).SUBJECTS[suite.subject]
-    programs = (next(blind_programs(subject, suite, seed, single=single)) for seed in range(SAMPLED))
+    programs = (
+        next(blind_programs(subject, suite, seed, single=single)) for seed in range(SAMPLED)
+    )
     return tuple(program.digest() for program in programs)
 
 

@@ -160,9 +160,7 @@ def blindly(mode: str, task: Task, **options: Any) -> Trial:
     task.module.select_mutant(task.case.selected)
     start = time.perf_counter()
     suite = SUITES[task.case.mutant.suite]
-    done = hunt_blind(
-        task.module, suite, seed=task.seed, mode=mode, budget=task.budget, **options
-    )
+    done = hunt_blind(task.module, suite, seed=task.seed, mode=mode, budget=task.budget, **options)
     judged = options.get("answers_only") or options.get("faults")
     judge = judge_of(task.case) if judged else None
     return engine_trial(task, done.executions, time.perf_counter() - start, done.failure, judge)
@@ -172,9 +170,7 @@ def directed(task: Task) -> Trial:
     """Hunts in the engine with the programs of the mutant's entry, by all oracles."""
     task.module.select_mutant(task.case.selected)
     start = time.perf_counter()
-    done = hunt(
-        task.module, task.case.mutant, seed=task.seed, mode="c11", budget=task.budget
-    )
+    done = hunt(task.module, task.case.mutant, seed=task.seed, mode="c11", budget=task.budget)
     judge = judge_of(task.case)
     return engine_trial(task, done.executions, time.perf_counter() - start, done.failure, judge)
 

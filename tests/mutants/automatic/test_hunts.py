@@ -45,7 +45,7 @@ def outcome_of(module: Any, mutant: str | None, suite: str, *, reached: bool = T
     ("mutant", "suite", "techniques"),
     [
         ("H01", "refcount", {ONE, ENGINE}),  # an invariant
-        ("A01", "stamped_lock", {MODEL}),  # a wrong answer on one thread
+        ("A02", "entry", {MODEL}),  # a wrong answer on one thread
         ("AS1", "stamped_lock", {LINEAR}),  # a wrong answer beside another call
     ],
 )
@@ -89,8 +89,13 @@ def test_a_result_is_kept_until_its_sources_change(tmp_path: Path) -> None:
 
 def test_an_equivalent_mutant_does_not_count_and_a_hole_does() -> None:
     some = points()[:4]
-    tried = [result_of(point, outcome(ONE if number < 1 else "")) for number, point in enumerate(some)]
-    known = {some[1].key: Reading(EQUIVALENT, "Nobody can tell."), some[2].key: Reading(HOLE, "No.")}
+    tried = [
+        result_of(point, outcome(ONE if number < 1 else "")) for number, point in enumerate(some)
+    ]
+    known = {
+        some[1].key: Reading(EQUIVALENT, "Nobody can tell."),
+        some[2].key: Reading(HOLE, "No."),
+    }
     assert score(tried, known) == Score(1, 3, 1)
     text = page(tried, known)
     assert "1 of 3 found" in text

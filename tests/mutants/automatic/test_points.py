@@ -84,7 +84,9 @@ def test_switches_stand_around_the_changed_statements_alone(tmp_path: Path) -> N
     text = switched(SOURCE, numbered)
     assert text.startswith("from pulsar_ml.sync.mutants cimport (pml_at)\n")
     condition = "n < MOST or pool is NULL"
-    assert f"((not not (n <= MOST or pool is NULL)) if pml_at(7) else (not not ({condition})))" in text
+    assert (
+        f"((not not (n <= MOST or pool is NULL)) if pml_at(7) else (not not ({condition})))" in text
+    )
     assert "((not not ((not grow(pool)) and False)) if pml_at(8)" in text
     assert "    if pml_at(9):\n        pool.used = (n + 0)\n    else:\n" in text
     unchanged = [line for line in SOURCE.splitlines() if line not in text.splitlines()]
