@@ -26,6 +26,7 @@ from pulsar_ml.specs.delay import (
     message_time,
 )
 from pulsar_ml.specs.delayed_manager import FULL, NONE, SLOTS, TOPICS, VIEWS
+from pulsar_ml.specs.delayed_manager import Model as Exact
 
 Pair = tuple[int, int]  # bucket and message
 

@@ -15,6 +15,7 @@ from typing import ClassVar
 from pulsar_ml.specs import Answer, answer, range_answers
 from pulsar_ml.specs.cache_manager import DISABLED
 from pulsar_ml.specs.range_answers import HIT, MISS, OK, PUTS, UNTOLD, Key, Span
+from pulsar_ml.specs.cache_manager import Model as Exact
 
 PASSES = frozenset({"evict", "free"})
 HIDDEN = frozenset(

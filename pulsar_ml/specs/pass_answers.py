@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from pulsar_ml.specs import Answer, range_answers
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
+from pulsar_ml.specs.removal_queue import Model as Exact
 
 PASSES = frozenset({"expire", "free"})
 EMPTIES = frozenset(

@@ -13,6 +13,7 @@ from pulsar_ml.specs.eviction_policy import digest
 from pulsar_ml.specs.pass_answers import PASSES
 from pulsar_ml.specs.range_answers import GONE, THERE, Key
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
+from pulsar_ml.specs.eviction_policy import Model as Exact
 
 MOST_TOLD = 2  # victims that are looked for in a digest
 

@@ -16,6 +16,7 @@ from typing import ClassVar, NamedTuple
 from pulsar_ml.specs import Answer, answer
 from pulsar_ml.specs.cached import EVICTED
 from pulsar_ml.specs.range_promises import PROMISES
+from pulsar_ml.specs.range_cache import Model as Exact
 
 MISS, HIT, LAST = 0, 1, 2
 OK, EXISTS, MISMATCH, NO_MEMORY = 0, 1, 2, 3

@@ -15,6 +15,7 @@ from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer
 from pulsar_ml.specs.entry_wrapper import DONE, NOTHING, STALE, TAKEN
+from pulsar_ml.specs.entry_wrapper import Model as Exact
 
 OUT_OF_MEMORY = 3
 CHURNED = 1 << 30

@@ -29,7 +29,7 @@ from stress.mutants.faults.weakened_orders import order_of
 from stress.mutants.sources.digests import reached
 from stress.mutants.table.techniques import LIMITS, verdict_of
 
-SINGLE = 60  # programs of one thread
+SINGLE = 300  # programs of one thread
 SINGLE_OPERATIONS = 20
 PROGRAMS, EXECUTIONS = 10, 200  # of the engine: programs of a suite, executions of each
 FAULTY_EXECUTIONS = 100  # of each program, with an allocation that may fail

@@ -127,8 +127,8 @@ def of_expression(statement: Statement) -> Iterator[Mistake]:
     part = (0, len(tokens)) if whole else (begin, end)
 
     def changed(operator: str, change: str, index: int, new: str, drop: int = -1) -> Mistake:
-        texts = {f"t{index}": new} | ({f"t{drop}": ""} if drop >= 0 else {})
-        return Mistake(operator, statement, change, statement.text(*part, **texts))
+        texts = {index: new} | ({drop: ""} if drop >= 0 else {})
+        return Mistake(operator, statement, change, statement.text(*part, texts))
 
     for index in range(begin, end):
         token = tokens[index]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 import tokenize
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -36,13 +36,15 @@ class Statement:
     spaced: tuple[bool, ...]
     is_last: bool = False
 
-    def text(self, begin: int = 0, end: int | None = None, **changed: str) -> str:
-        """The tokens of a part on one line; ``changed`` maps "tINDEX" to another token."""
+    def text(
+        self, begin: int = 0, end: int | None = None, changed: Mapping[int, str] | None = None
+    ) -> str:
+        """The tokens of a part on one line; ``changed`` maps an index to another token."""
         end = len(self.tokens) if end is None else end
         parts = []
         for index in range(begin, end):
             space = " " if self.spaced[index] and index > begin else ""
-            parts.append(space + changed.get(f"t{index}", self.tokens[index]))
+            parts.append(space + (changed or {}).get(index, self.tokens[index]))
         return "".join(parts)
 
     @property
