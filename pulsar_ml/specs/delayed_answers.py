@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pulsar_ml.specs import Answer, answer, unknown
+from pulsar_ml.specs import Answer, answer, delayed_manager, unknown
 from pulsar_ml.specs.delay import (
     BATCH,
     CHUNK,
@@ -26,7 +26,8 @@ from pulsar_ml.specs.delay import (
     message_time,
 )
 from pulsar_ml.specs.delayed_manager import FULL, NONE, SLOTS, TOPICS, VIEWS
-from pulsar_ml.specs.delayed_manager import Model as Exact
+
+Exact = delayed_manager.Model  # judges programs of one thread
 
 Pair = tuple[int, int]  # bucket and message
 

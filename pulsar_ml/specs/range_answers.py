@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from pulsar_ml.specs import Answer, answer
+from pulsar_ml.specs import Answer, answer, range_cache
 from pulsar_ml.specs.cached import EVICTED
 from pulsar_ml.specs.range_promises import PROMISES
-from pulsar_ml.specs.range_cache import Model as Exact
+
+Exact = range_cache.Model  # judges programs of one thread
 
 MISS, HIT, LAST = 0, 1, 2
 OK, EXISTS, MISMATCH, NO_MEMORY = 0, 1, 2, 3

@@ -27,15 +27,17 @@ from stress.mutants.automatic.points import PACKAGE, Point
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.faults.weakened_orders import order_of
 from stress.mutants.sources.digests import reached
-from stress.mutants.table.techniques import LIMITS, verdict_of
+from stress.mutants.table.techniques import verdict_of
 
-SINGLE = 300  # programs of one thread
+SINGLE = 200  # programs of one thread
 SINGLE_OPERATIONS = 20
 PROGRAMS, EXECUTIONS = 10, 200  # of the engine: programs of a suite, executions of each
 FAULTY_EXECUTIONS = 100  # of each program, with an allocation that may fail
-NEAREST = 3  # suites with the whole budget; each of the others has a third of the programs
-AGAIN, LONGER = 2, 2  # so many suites have so many times the programs again in the end
+NEAREST = 2  # suites with the whole budget; each of the others has a third of the programs
+AGAIN, LONGER = 1, 2  # so many suites have so many times the programs again in the end
 TRIALS = 3  # long programs of the nearest suite, with one thread and with all
+# From one execution to the next.
+ENGINE_LIMITS = Limits(wall=120.0, cpu=5.0)
 # A program on real threads takes a few seconds; the clock goes on while other work is done.
 THREAD_LIMITS = Limits(wall=120.0, cpu=30.0)
 
@@ -127,6 +129,7 @@ def run_stage(
     module.select_mutant(mutant)
     suite = stage.suite
     subject = module.SUBJECTS[suite.subject]
+    judge = judge_of(suite.model)
     sizes = TrialOptions()
     if stage.single:
         sizes = TrialOptions(threads=1, operations=SINGLE_OPERATIONS)
@@ -141,7 +144,7 @@ def run_stage(
                 executions=stage.executions,
                 seed=seed,
                 reuse="mixed",
-                judge=judge_of(suite.model),
+                judge=judge.brief if judge else None,
                 **stage.options,
             )
             executions = done.executions
@@ -174,7 +177,7 @@ def hunt(module: ModuleType, point: Point | None, suites: tuple[Suite, ...]) -> 
         lost = None
         work = partial(run_stage, module, stage, point.id if point else None)
         try:
-            watch(work, reports.append, limits=LIMITS["engine"])
+            watch(work, reports.append, limits=ENGINE_LIMITS)
         except LostError as error:
             lost = error
         executions += sum(count for count, _, _ in reports)

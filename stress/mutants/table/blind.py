@@ -58,7 +58,7 @@ def hunt_blind(
             mode=mode,
             reuse="mixed",
             races=not answers_only,
-            judge=judge,
+            judge=judge.brief if judge else None,
             answers_only=answers_only,
             faults=faults,
         )
