@@ -1,4 +1,4 @@
-"""Hunts one automatic mutant blind: with the suites' generated programs, and nothing written for it.
+"""Hunts one automatic mutant blind: with the generated programs of suites, and no others.
 
 The suites that use the changed structure take turns, its own suite first. Each technique runs in a
 child process: a mutant may crash it or run for ever, and both count as found.
@@ -174,18 +174,18 @@ def hunt(module: ModuleType, point: Point | None, suites: tuple[Suite, ...]) -> 
 
     for stage in stages(suites):
         reports: list[tuple[int, tuple[str, ...], bool]] = []
-        lost = None
+        ended = None
         work = partial(run_stage, module, stage, point.id if point else None)
         try:
             watch(work, reports.append, limits=ENGINE_LIMITS)
         except LostError as error:
-            lost = error
+            ended = error
         executions += sum(count for count, _, _ in reports)
         reached_once |= any(seen for _, _, seen in reports)
-        if lost is not None:
-            executions += min(lost.execution + 1, stage.executions)
+        if ended is not None:
+            executions += min(ended.execution + 1, stage.executions)
             reached_once = True
-            return outcome(stage.technique, stage.suite.name, verdict_of(lost))
+            return outcome(stage.technique, stage.suite.name, verdict_of(ended))
         if reports and reports[-1][1]:
             technique, verdict = reports[-1][1]
             return outcome(technique, stage.suite.name, verdict)

@@ -176,7 +176,7 @@ def is_call(tokens: Sequence[str]) -> bool:
 
 
 def of_statement(statement: Statement) -> Iterator[Mistake]:
-    """What is left out or done twice."""
+    """Changes of a whole statement: it is left out, or done twice."""
     tokens = statement.tokens
     text = statement.text()
     short = text if len(text) <= 40 else text[:37] + "..."

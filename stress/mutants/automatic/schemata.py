@@ -48,6 +48,11 @@ ORDER = re.compile(
     r"^(?P<line>[^\n]*?(?P<name>\w+_(?:acquire|release|acq_rel)) \"pml_(?P=name)\"\([^)]*\) noexcept)$",
     re.MULTILINE,
 )
+# In the macros of sync.h, which make the functions of a cell.
+FUNCTION_OF_CELL = re.compile(
+    r"PML_INLINE \w+ pml_##name##_(?P<op>\w+)\([^)]*\)\s*\{[^}]*\}",
+)
+STRONG = re.compile(r"__ATOMIC_(ACQUIRE|RELEASE|ACQ_REL)\b")
 CTYPES = {
     "u8": "uint8_t",
     "i32": "int32_t",
@@ -63,35 +68,21 @@ def was_reached() -> bool:
 """
 
 
-def weak_function(name: str) -> str:
-    """A relaxed twin of an atomic, in C."""
-    match = ATOMIC.match(name)
-    assert match is not None
-    cell, kind = match[1], match[2]
-    value, relaxed = CTYPES[cell], "__ATOMIC_RELAXED"
-    own, at = f"weak_{name}", "&c->v"
-    if kind == "load":
-        body = f"return __atomic_load_n({at}, {relaxed});"
-        return f"PML_INLINE {value} {own}(const pml_{cell} *c) {{ {body} }}"
-    if kind == "store":
-        body = f"__atomic_store_n({at}, x, {relaxed});"
-        return f"PML_INLINE void {own}(pml_{cell} *c, {value} x) {{ {body} }}"
-    if kind.startswith("cas"):
-        weak = int(kind == "cas_weak")
-        body = f"return __atomic_compare_exchange_n({at}, seen, x, {weak}, {relaxed}, {relaxed});"
-        return f"PML_INLINE int {own}(pml_{cell} *c, {value} *seen, {value} x) {{ {body} }}"
-    call = "exchange_n" if kind == "exchange" else kind
-    body = f"return __atomic_{call}({at}, x, {relaxed});"
-    return f"PML_INLINE {value} {own}(pml_{cell} *c, {value} x) {{ {body} }}"
-
-
 def weak_declarations() -> tuple[str, str]:
-    """Relaxed twins of all atomics that acquire or release: in C, and for Cython."""
+    """Relaxed twins of all atomics that acquire or release: in C, and for Cython.
+
+    They are the functions of sync.h and the declarations of atomics.pxd with other orders.
+    """
     header, declarations = [], []
+    joined = (PACKAGE / "sync" / "sync.h").read_text().replace("\\\n", " ")
+    functions = {match["op"]: match.group() for match in FUNCTION_OF_CELL.finditer(joined)}
     for match in ORDER.finditer((PACKAGE / "sync" / "atomics.pxd").read_text()):
         name = match["name"]
+        cell, _, op = name.partition("_")
         if ATOMIC.match(name):
-            header.append(weak_function(name))
+            text = functions[op].replace(f"pml_##name##_{op}", f"weak_{name}")
+            text = re.sub(r"\btype\b", CTYPES[cell], text.replace("pml_##name", f"pml_{cell}"))
+            header.append(STRONG.sub("__ATOMIC_RELAXED", " ".join(text.split())))
             line = match["line"].replace(f'{name} "pml_{name}"', f"weak_{name}")
             declarations.append("    " + " ".join(line.split()))
     return "\n".join(header), "\n".join(declarations) + "\n"

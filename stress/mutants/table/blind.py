@@ -1,4 +1,4 @@
-"""Hunts in the engine with the programs that a suite generates, and nothing written for a mutant."""
+"""Hunts in the engine with the programs that a suite generates, and with no others."""
 
 from __future__ import annotations
 

@@ -187,8 +187,8 @@ def overview(results: Results, mutants: Sequence[Case]) -> str:
     for case in mutants:
         cells = [counted(results.of(case, one)) for one in COLUMNS]
         text += row(case.label, case.mutant.title, case.mutant.suite, case.mutant.breaks, *cells)
-    text += "\n`-`: not tried; the suite has no sequential model, the catalogue no program for the "
-    return text + "mutant, or the mutant or the\ncolumn is newer than the results.\n"
+    text += "\n`-`: not tried; the suite has no sequential model, the catalogue has no program for "
+    return text + "the\nmutant, or the mutant or the column is newer than the results.\n"
 
 
 def exceptions(results: Results, mutants: Sequence[Case]) -> str:
