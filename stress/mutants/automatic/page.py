@@ -120,9 +120,9 @@ def counts(
 def techniques(results: Collection[Result]) -> str:
     """The first finders. The suites that use a structure take turns, its own suite first."""
     text = "\n## First finder\n\nThe techniques of one suite are tried in this order, then those of"
-    text += f" the next suite that uses the\nstructure; after the nearest {NEAREST} suites with a "
-    text += f"third of the programs. In the end the nearest {AGAIN}\nhave {LONGER} times as many "
-    text += "programs again.\n\n"
+    text += " the next suite that uses the\nstructure. "
+    text += f"Suites after the nearest {NEAREST} have a third of the programs. In the end "
+    text += f"{AGAIN} of them, the\nnearest, gets {LONGER} times as many programs again.\n\n"
     text += head("technique", "looks for", "first to find", "executions, median", "seconds, median")
     for name, sentence in TECHNIQUES.items():
         some = [one for one in results if one.technique == name]
