@@ -7,6 +7,7 @@
 #   make cluster                 a Spark master and two workers here; make cluster-stop ends them
 #   make mutants                 sweep known bugs, and the true core, which must stay silent
 #   make kill-table              which technique finds which known bug, as docs/kill-table.md
+#   make automatic-mutants       small mistakes in a sample of lines, as docs/automatic-mutants.md
 #   make bench                   speed and memory, one table
 #   make conformance             the cache beside Pulsar 4.2.4 and 5.0.1; needs mvn and Java
 #   make docs                    the documentation as a site, build/docs/index.html
@@ -25,11 +26,11 @@ STEP := $(PYTHON) tools/progress.py
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
-.PHONY: help sweep cluster cluster-stop test stress mutants kill-table bench conformance docs wheel build clean java
+.PHONY: help sweep cluster cluster-stop test stress mutants kill-table automatic-mutants bench conformance docs wheel build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,14s/^#  //p' Makefile
+	@sed -n '3,15s/^#  //p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -81,6 +82,9 @@ mutants: java build
 kill-table: build
 	@$(BIN)/python -m stress.mutants --faults || test $$? = 1
 	@$(BIN)/python -m stress.mutants.table $(ARGS)
+
+automatic-mutants: build
+	@$(BIN)/python -m stress.mutants.automatic $(ARGS)
 
 bench: build
 	@$(BIN)/python -m benchmarks $(ARGS)

@@ -56,9 +56,19 @@ cdef enum:
     MANAGER_INTERVAL = 200000   # nanoseconds between two ticks of the thread
 
 
+# A size and a watermark in percent, as a caller requested them.
+cdef struct RequestedSettings:
+    bint is_set
+    int64_t max_size            # bytes
+    int64_t watermark
+
+
 cdef struct ManagerWorld:
     CacheWorld* world
     CacheManager manager
+    # At first, and the last of each thread: the goals of passes are judged by these.
+    RequestedSettings first
+    RequestedSettings[64] last
     int64_t dropped             # empty wrappers that the world has counted
     pml_u32 free_for_all        # entries went by other ways than size passes, or settings changed
 
@@ -86,6 +96,7 @@ cdef inline void* manager_create(const int64_t* settings, int32_t threads) noexc
     if at.world is NULL:
         release(at)
         return NULL
+    at.first = RequestedSettings(True, settings[9] << at.world.length_shift, settings[10])
     options = manager_settings(at.world, settings[9], settings[10], 0)
     options.max_requeue_count = at.world.policy.base.settings.max_requeue_count
     options.extend_recently_accessed = at.world.policy.base.settings.extend_recently_accessed
@@ -176,6 +187,8 @@ cdef inline void manager_apply(
         elif call.code == MANAGER_FREE:
             manager_pass(at, call.arguments[0], result, violation)
         elif call.code == MANAGER_CONFIGURE:
+            at.last[thread] = RequestedSettings(
+                True, call.arguments[0] << at.world.length_shift, call.arguments[1])
             settings = manager_settings(at.world, call.arguments[0], call.arguments[1], call.arguments[2])
             cache_manager_configure(&at.manager, &settings, world_tick(at.world))
         elif call.code == MANAGER_POLICY:
@@ -234,6 +247,35 @@ cdef inline bint manager_frees(const CacheWorld* world) noexcept nogil:
     return world.policy.row.frees_target
 
 
+# The mark at which passes stop, by requested settings.
+cdef inline int64_t manager_goal(const RequestedSettings* requested) noexcept nogil:
+    return requested.max_size * requested.watermark // 100
+
+
+# I53, I63: a pass begins at 98 percent of the size and stops at the mark, as the settings in force
+# say: those of the last change of some thread, or the first ones where nobody changed them.
+cdef inline bint manager_check_goals(ManagerWorld* at, PmlViolation* violation) noexcept nogil:
+    cdef CacheManager* manager = &at.manager
+    cdef RequestedSettings* requested = &at.first
+    cdef int64_t size = i64_load_relaxed(&manager.max_size)
+    cdef int64_t mark = i64_load_relaxed(&manager.low_mark)
+    cdef bint changed = False
+    cdef int32_t thread
+    for thread in range(at.world.n_threads):
+        if at.last[thread].is_set:
+            changed = True
+            requested = &at.last[thread]
+            if requested.max_size == size and manager_goal(requested) == mark:
+                break
+    else:
+        if changed or requested.max_size != size or manager_goal(requested) != mark:
+            world_violate(at.world, violation, b"I53", b"passes stop at %lld of %lld bytes, and no settings "
+                          b"say that", mark, size, 0)
+            return False
+    return world_equal(at.world, violation, b"I63", b"the size above which a pass begins",
+                       i64_load_relaxed(&manager.threshold), requested.max_size * 98 // 100)
+
+
 # I53 over all size passes: where entries went by them only, no more went than the mark allows.
 cdef inline bint manager_check_marks(
     ManagerWorld* at, const ManagerStats* stats, PmlViolation* violation
@@ -241,7 +283,7 @@ cdef inline bint manager_check_marks(
     cdef CacheWorld* world = at.world
     # The largest entry has 56 bytes. A scan takes a part from each cache.
     cdef int64_t part = <int64_t>56 << world.length_shift
-    cdef int64_t low_mark = i64_load_relaxed(&at.manager.low_mark)
+    cdef int64_t low_mark = manager_goal(&at.first)     # no call has changed the settings
     if u32_load_relaxed(&at.free_for_all) or not stats.evictions:
         return True
     if manager_calls_removed(world):
@@ -275,6 +317,8 @@ cdef inline bint manager_check_books(ManagerWorld* at, PmlViolation* violation) 
             or manager.serving or manager.stopping):
         world_violate(world, violation, b"I61", b"an eviction task is left: marker %lld, tasks %lld, wanted "
                       b"%lld", u32_load_relaxed(&manager.marker), stats.tasks, manager.wanted)
+        return False
+    if not manager_check_goals(at, violation):
         return False
     if (manager_frees(world) and stats.size > i64_load_relaxed(&manager.threshold)
             and stats.size > i64_load_relaxed(&manager.low_mark)):

@@ -15,17 +15,17 @@ from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
 from pulsar_ml.structures.inflight_limiter cimport (
-    PERMITS_GRANTED, PERMITS_REFUSED, PERMITS_WAITING, Acquired, InflightLimiter, PermitsShare,
-    limiter_acquire, limiter_close, limiter_copy_released, limiter_destroy, limiter_expire, limiter_init,
-    limiter_is_expired, limiter_release, limiter_remaining, limiter_share, limiter_waiter,
+    PERMITS_GRANTED, PERMITS_REFUSED, PERMITS_WAITING, Acquired, InflightLimiter, limiter_acquire,
+    limiter_close, limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_release,
+    limiter_remaining, limiter_share, limiter_waiter,
 )
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
-from pulsar_ml.structures.object_pool cimport pool_at, pool_in_use
+from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     i32_fetch_add_relaxed, i32_load_acquire, i32_load_relaxed, i32_store_relaxed, i32_store_release,
-    i64_fetch_add_relaxed, i64_load_relaxed, pml_i32, pml_i64, pml_u64, u64_load_relaxed,
-    u64_store_relaxed,
+    i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_u64,
+    u64_load_relaxed, u64_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -87,6 +87,12 @@ cdef struct LimiterThread:
 
 cdef struct LimiterRun:
     InflightLimiter limiter
+    # The settings, and the permits of each share, as they were asked for: no check reads them from
+    # the limiter, which it judges.
+    int64_t maximum
+    int64_t timeout
+    int64_t queue_size
+    pml_i64[257] shared
     int32_t threads
     pml_i32 wrong
     pml_i64 clock
@@ -103,6 +109,7 @@ cdef inline void* limiter_run_create(const int64_t* settings, int32_t threads) n
     if run is NULL:
         return NULL
     run.threads = threads
+    run.maximum, run.timeout, run.queue_size = settings[0], settings[1], settings[2]
     if limiter_init(&run.limiter, settings[0], settings[1], <uint32_t>settings[2], <uint32_t>settings[3],
                     IL_MOST_SHARES) != PML_OK:
         release(run)
@@ -130,7 +137,7 @@ cdef inline bint limiter_told(
         i32_store_relaxed(&run.wrong, IL_WRONG_PERMITS)
     if not granted:
         # Only the last check closes, when all threads have ended.
-        if run.limiter.timeout <= 0 and not run.limiter.closed:
+        if run.timeout <= 0 and not run.limiter.closed:
             i32_store_relaxed(&run.wrong, IL_FAILED_EARLY)
         i64_fetch_add_relaxed(&run.failed, 1)
         # The request's thread goes on from here: the last access. Likewise below.
@@ -152,26 +159,26 @@ cdef inline void limiter_audit(LimiterRun* run, PmlResult* result, PmlViolation*
     remaining = limiter.remaining
     result.words[0] = remaining
     result.words[1] = limiter.waiting
-    if limiter.maximum > 0 and not 0 <= remaining <= limiter.maximum:
-        violate(violation, b"I87", b"%lld permits remain of %lld", remaining, limiter.maximum, 0)
+    if run.maximum > 0 and not 0 <= remaining <= run.maximum:
+        violate(violation, b"I87", b"%lld permits remain of %lld", remaining, run.maximum, 0)
     if limiter.first:
         if limiter_waiter(limiter, limiter.first).permits <= remaining:
             violate(violation, b"I90", b"a request for %lld permits waits while %lld remain",
                     limiter_waiter(limiter, limiter.first).permits, remaining, 0)
-        if remaining == limiter.maximum:
+        if remaining == run.maximum:
             violate(violation, b"IL-6", b"a request for %lld permits waits while nothing is in flight",
                     limiter_waiter(limiter, limiter.first).permits, 0, 0)
-        if limiter_is_expired(limiter, limiter_waiter(limiter, limiter.first)):
+        if run.timeout > 0 and limiter.now - limiter_waiter(limiter, limiter.first).since >= run.timeout:
             violate(violation, b"I90", b"a request of time %lld waits at %lld with a timeout of %lld",
-                    limiter_waiter(limiter, limiter.first).since, limiter.now, limiter.timeout)
+                    limiter_waiter(limiter, limiter.first).since, limiter.now, run.timeout)
     length = 0
     handle = limiter.first
-    while handle and length <= limiter.queue_size:
+    while handle and length <= run.queue_size:
         length += 1
         handle = limiter_waiter(limiter, handle).next
     expect_equal(violation, b"IL-3", b"requests in the queue", length, limiter.waiting)
-    if length > limiter.queue_size:
-        violate(violation, b"IL-3", b"more than %lld requests wait", limiter.queue_size, 0, 0)
+    if length > run.queue_size:
+        violate(violation, b"IL-3", b"more than %lld requests wait", run.queue_size, 0, 0)
     # Inside: a request that is answered later was taken off the queue later, or by a call that is
     # still under way.
     result.words[2] = i64_load_relaxed(&run.answers)
@@ -204,8 +211,8 @@ cdef inline void limiter_ask(
         result.status = IL_FULL
         return
     request.permits = call.arguments[0]
-    if 0 < run.limiter.maximum < request.permits:
-        request.permits = run.limiter.maximum
+    if 0 < run.maximum < request.permits:
+        request.permits = run.maximum
     request.declines = call.arguments[1] != 0
     i32_store_relaxed(&request.answers, 0)
     i32_store_relaxed(&request.state, IL_WAITS)
@@ -213,7 +220,7 @@ cdef inline void limiter_ask(
                                limiter_told, run, <int64_t>thread << 8 | i, &taken)
     result.status = acquired
     if acquired == PERMITS_GRANTED:
-        if run.limiter.maximum > 0 and taken != request.permits:
+        if run.maximum > 0 and taken != request.permits:
             violate(violation, b"I88", b"%lld of %lld permits were granted", taken, request.permits, 0)
         request.permits = taken
         i32_store_relaxed(&request.state, IL_HELD)
@@ -245,6 +252,7 @@ cdef inline void limiter_with(
         if not share:
             result.status = PERMITS_REFUSED
             return
+        i64_store_relaxed(&run.shared[share], request.permits)
         for i in range(call.arguments[1]):
             hands_put(&me.copies, share)
         i32_store_relaxed(&request.state, IL_FREE)
@@ -281,9 +289,8 @@ cdef inline void limiter_apply(
     elif call.code == IL_EXPIRE:
         now = i64_fetch_add_relaxed(&run.clock, call.arguments[0]) + call.arguments[0]
         due = limiter_expire(&run.limiter, now)
-        if due == 0 or (due > 0 and due > run.limiter.timeout):
-            violate(violation, b"I90", b"the next request is due in %lld of %lld", due, run.limiter.timeout,
-                    0)
+        if due == 0 or (due > 0 and due > run.timeout):
+            violate(violation, b"I90", b"the next request is due in %lld of %lld", due, run.timeout, 0)
         result.words[3] = due
     else:
         limiter_with(run, thread, call, result)
@@ -307,7 +314,7 @@ cdef inline int64_t limiter_permits_out(LimiterRun* run) noexcept nogil:
         seen[u64_load_relaxed(&run.mailboxes[i])] = True
     for i in range(1, IL_MOST_SHARES + 1):
         if seen[i]:
-            out += (<PermitsShare*>pool_at(&run.limiter.shares, i)).permits
+            out += i64_load_relaxed(&run.shared[i])
     return out
 
 
@@ -337,16 +344,15 @@ cdef inline void limiter_check(void* instance, PmlViolation* violation) noexcept
     cdef LimiterRun* run = <LimiterRun*>instance
     cdef PmlResult ignored
     limiter_audit(run, &ignored, violation)
-    if run.limiter.maximum > 0:
+    if run.maximum > 0:
         expect_equal(violation, b"I88", b"permits that remain and that are out",
-                     run.limiter.remaining + limiter_permits_out(run), run.limiter.maximum)
+                     run.limiter.remaining + limiter_permits_out(run), run.maximum)
     if violation.found:
         return
     limiter_release_all(run, violation)
     limiter_report(run, violation)
-    if run.limiter.maximum > 0:
-        expect_equal(violation, b"I89", b"permits that remain at the end", run.limiter.remaining,
-                     run.limiter.maximum)
+    if run.maximum > 0:
+        expect_equal(violation, b"I89", b"permits that remain at the end", run.limiter.remaining, run.maximum)
     expect_equal(violation, b"OP-1", b"waiters in use", pool_in_use(&run.limiter.waiters), 0)
     expect_equal(violation, b"OP-1", b"shares in use", pool_in_use(&run.limiter.shares), 0)
 

@@ -1,5 +1,4 @@
-"""The legal answers of views of delayed messages while other calls run: which messages come, which
-may not.
+"""The legal answers of views of delayed messages while other calls run: which messages may come.
 
 The model ``delayed_manager`` says what each call answers when nothing runs beside it; this one says
 what all schedules have in common. Of each topic it knows the messages that were added by calls that
@@ -13,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pulsar_ml.specs import Answer, answer, unknown
+from pulsar_ml.specs import Answer, answer, delayed_manager, unknown
 from pulsar_ml.specs.delay import (
     BATCH,
     CHUNK,
@@ -30,6 +29,7 @@ from pulsar_ml.specs.delayed_manager import FULL, NONE, SLOTS, TOPICS, VIEWS
 Pair = tuple[int, int]  # bucket and message
 
 MOST_KEY = 2**63
+Exact = delayed_manager.Model  # judges programs of one thread
 NOBODY = -1  # no thread
 
 
@@ -51,9 +51,8 @@ class Topic:
 
 
 class View:
-    """The knowledge of a view. Pairs that it returned are in ``returned``, and those of them that
-    may come again in ``again``; those that may be pruned, as it and all others had marked them, in
-    ``pruned``."""
+    """The knowledge of a view: the pairs that it ``returned``, those of them that may come
+    ``again``, and those that may be ``pruned``, as it and all others had marked them."""
 
     __slots__ = (
         "again", "closers", "closing", "ended", "late", "mark", "pruned", "reach", "returned",
@@ -65,9 +64,8 @@ class View:
         self.returned: frozenset[Pair] = frozenset()
         self.again: frozenset[Pair] = frozenset()
         self.pruned = frozenset(pair for pair in topic.ever if pair[1] <= topic.top_mark)
-        self.late: frozenset[tuple[Pair, int]] = (
-            frozenset()
-        )  # added perhaps behind it, by which thread
+        # Added perhaps behind it, and by which thread.
+        self.late: frozenset[tuple[Pair, int]] = frozenset()
         self.reach = -1  # the highest bucket that a call may have looked at
         self.mark = NONE
         self.closers = 0  # closes that began
@@ -108,9 +106,7 @@ class Adding:
 
 
 class Model:
-    """The operations of the subject ``delayed_manager``; ``pass_time`` alone is linearizable as a
-    whole.
-    """
+    """The operations of the subject ``delayed_manager``; only ``pass_time`` is linearizable."""
 
     fresh = False
     scarce = False
@@ -134,8 +130,7 @@ class Model:
         "as the lookahead were kept. 0: the answer says nothing.",
         "clear": "The call takes effect at one moment. Weak only in the view that it is about: "
         "CLOSED may be the answer of a view that another one replaced meanwhile.",
-        "mark_delete": "As clear. Messages that the mark lets other calls prune go at a later "
-        "moment.",
+        "mark_delete": "As clear. Messages that the mark lets other calls prune go later.",
         "set_tick": "Calls under way may use the old tick, and so may threads that do not know of "
         "the call. Of two calls that do not know of each other, the earlier one may stay.",
         "fire": "Each view by itself; -1: the timer was not armed, or for later.",

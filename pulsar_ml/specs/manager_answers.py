@@ -12,9 +12,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from pulsar_ml.specs import Answer, answer, range_answers
+from pulsar_ml.specs import Answer, answer, cache_manager, range_answers
 from pulsar_ml.specs.cache_manager import DISABLED
 from pulsar_ml.specs.range_answers import HIT, MISS, OK, PUTS, UNTOLD, Key, Span
+
+Exact = cache_manager.Model  # judges programs of one thread
 
 PASSES = frozenset({"evict", "free"})
 HIDDEN = frozenset(

@@ -7,8 +7,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from pulsar_ml.specs import Answer, range_answers
+from pulsar_ml.specs import Answer, range_answers, removal_queue
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
+
+Exact = removal_queue.Model  # judges programs of one thread
 
 PASSES = frozenset({"expire", "free"})
 EMPTIES = frozenset(

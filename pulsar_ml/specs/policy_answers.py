@@ -8,11 +8,13 @@ from collections.abc import Mapping, Sequence
 from itertools import product
 from typing import ClassVar
 
-from pulsar_ml.specs import Answer, pass_answers
+from pulsar_ml.specs import Answer, eviction_policy, pass_answers
 from pulsar_ml.specs.eviction_policy import digest
 from pulsar_ml.specs.pass_answers import PASSES
 from pulsar_ml.specs.range_answers import GONE, THERE, Key
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
+
+Exact = eviction_policy.Model  # judges programs of one thread
 
 MOST_TOLD = 2  # victims that are looked for in a digest
 

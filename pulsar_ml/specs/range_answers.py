@@ -13,10 +13,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
-from pulsar_ml.specs import Answer, answer
+from pulsar_ml.specs import Answer, answer, range_cache
 from pulsar_ml.specs.cached import EVICTED
 from pulsar_ml.specs.range_promises import PROMISES
 
+Exact = range_cache.Model  # judges programs of one thread
 MISS, HIT, LAST = 0, 1, 2
 OK, EXISTS, MISMATCH, NO_MEMORY = 0, 1, 2, 3
 PLACES = 16
@@ -31,7 +32,6 @@ LOOKS = frozenset({"get", "hold", "dispatch"})
 REMOVALS = frozenset({"remove_range", "clear"})
 RANGES = frozenset({"read_range", "visit"})
 KEPT = frozenset({"release", "drop", "expect"})
-
 Key = tuple[int, int]  # cache and key
 SEQUENCE = (1 << 40) - 1  # of an incarnation, without its thread
 

@@ -13,8 +13,10 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
-from pulsar_ml.specs import Answer, answer
+from pulsar_ml.specs import Answer, answer, entry_wrapper
 from pulsar_ml.specs.entry_wrapper import DONE, NOTHING, STALE, TAKEN
+
+Exact = entry_wrapper.Model  # judges programs of one thread
 
 OUT_OF_MEMORY = 3
 CHURNED = 1 << 30

@@ -204,6 +204,7 @@ READS = {
     "pulsar_ml/suites/invariants.py": "a file of the project",
     "stress/mutants/table/sanitized_trials.py": "lines of its own child",
     "stress/mutants/csv_rows.py": "kill_table.csv",
+    "stress/mutants/automatic/results.py": "reasons in a file of the project",
     "stress/mutants/faults/results.py": "reasons in a file of the project",
     "pulsar_ml/cli/find/hunt.py": "a failure that this process made",
 }

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 import pytest
 
+from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.histories.history import RECORD
@@ -20,6 +24,7 @@ from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.specs import (
+    Answer,
     answer,
     manager_answers,
     mpsc_queue,
@@ -28,9 +33,14 @@ from pulsar_ml.specs import (
     refcount,
     stamped_lock,
 )
+from pulsar_ml.suites.registry import SUITES
 from tests.answers import Row, history
 
 MAP = {"chunk_bits": 1, "limit": 200, "spread": 5}
+# Suites whose models allow what calls beside each other may answer.
+EXACT = [
+    suite for suite in SUITES.values() if hasattr(importlib.import_module(suite.model), "Exact")
+]
 CACHES = {"caches": 1, "keys": 8, "length_shift": 0, "policy": 0}
 
 
@@ -56,6 +66,34 @@ def test_answers_of_no_order_are_told_with_what_is_wrong() -> None:
     message = refused(refcount.Model, {"objects": 2}, *rows)
     assert message.startswith("retain(0) -> (0, (2, 1, 0, 0)) of thread 1 cannot follow")
     assert "publish(1)" not in message.split("illegal by themselves")[1]
+
+
+class Contrary(refcount.Model):
+    """Answers of another status than those of a count."""
+
+    def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
+        status, words = super().step(operation, arguments, thread=thread)
+        return 1 - status, words
+
+
+def test_an_exact_model_judges_one_thread_and_the_operations_that_it_knows() -> None:
+    calls = history([(0, "publish", (0,), answer(0, 1, 1), 1, 2)], {"objects": 1})
+    judge = ModelJudge(refcount.Model, exact=Contrary)
+    assert judge.message(calls, 2) == ""
+    assert judge.message(calls, 1) != ""
+    knowing: Any = type("Knowing", (Contrary,), {"operations": {"retain"}})
+    assert ModelJudge(refcount.Model, exact=knowing).message(calls, 1) == ""
+
+
+@pytest.mark.parametrize("suite", EXACT, ids=lambda suite: suite.name)
+def test_programs_of_one_thread_of_the_true_core_follow_the_exact_model(suite: Suite) -> None:
+    judge = judge_of(suite.model)
+    assert judge is not None and judge.exact is not None
+    subject = _checked.SUBJECTS[suite.subject]
+    for seed in range(30):
+        program = program_of(subject, suite, seed, TrialOptions(threads=1, operations=20))
+        done = explore(subject, program, executions=1, seed=seed, judge=judge)
+        assert done.failure is None, f"program {seed}: {done.failure.message}"
 
 
 def test_what_takes_too_long_is_counted_and_not_called_right() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from pulsar_ml.harness.engine import SEARCHES
@@ -9,12 +11,20 @@ from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.operations import _checked
 from pulsar_ml.suites.registry import SUITES
+from stress.mutants.catalogue import Mutant
 from stress.mutants.hunting import PER_PROGRAM, program_of, program_of_calls
-from stress.mutants.table.techniques import CORE, Case, cases, judge_of, own_programs
+from stress.mutants.table.techniques import CORE, Case, cases, is_directed, judge_of
 
 CORES = [case for case in cases() if case.label.startswith(CORE) and judge_of(case) is not None]
 PROGRAMS = 12  # of the kill table's, when they are drawn
 OF_CALLS = 300  # executions of a program that is given
+
+
+def own_programs(mutant: Mutant) -> Mutant:
+    """The mutant with its suite's program sizes, unless it has programs of its own."""
+    if is_directed(mutant) or mutant.within:
+        return mutant
+    return replace(mutant, programs=SUITES[mutant.suite].controlled)
 
 
 def program(case: Case, drawn: int) -> Program:

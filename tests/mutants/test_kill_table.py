@@ -33,6 +33,7 @@ from stress.mutants.table.techniques import (
     Case,
     Task,
     Trial,
+    applies,
     attempts,
     cases,
     nothing,
@@ -89,7 +90,7 @@ def test_another_text_of_a_mutant_makes_its_results_void_and_another_title_does_
 def test_a_page_has_counts_medians_verdicts_and_sizes(tmp_path: Path) -> None:
     table = results(tmp_path, MUTANT, True, False)
     text = page(table, [MUTANT, CORE], [])
-    assert "| X1 | a mistake | refcount |  | - | - | - | 1/2 |" in text
+    assert "| X1 | a mistake | refcount |  | - | - | - | 1/2 | - | - | - | - | - |" in text
     assert "| X1 | 1/2 | 7 | 0.250 | I12 (1) | 2 threads, 3 operations, 1 preemptions |" in text
     assert "Survivors" not in text
     text = page(results(tmp_path, CORE, False), [MUTANT, CORE], [])
@@ -101,7 +102,7 @@ def test_the_summary_counts_mutants_that_only_one_technique_finds(tmp_path: Path
     core = results(tmp_path, CORE, False).cells[CORE.label, "c11"]
     table.cells[core.key] = core
     text = page(table, [MUTANT, CORE], [])
-    assert "1 mutants: 1 found by some technique, 0 equivalent, 0 not found." in text
+    assert "1 mutants: 1 found blind by some technique, 0 only by programs written" in text
     assert "The true core: 1 cells, 0 with a report." in text
     assert "| engine c11 | 1 | 0 | 1 | 1 |" in text
     other = replace(table.cells["X1", "c11"], technique="sc", found=2)
@@ -111,6 +112,19 @@ def test_the_summary_counts_mutants_that_only_one_technique_finds(tmp_path: Path
     assert "| engine c11 | 1 | 0 | 0 | 1 |" in text
     assert "| engine sc | 1 | 1 | 0 | 1 |" in text
     assert "The true core: 1 cells, 1 with a report." in text
+
+
+def test_a_program_written_for_a_mutant_has_a_column_of_its_own(tmp_path: Path) -> None:
+    directed = TECHNIQUES["directed"]
+    written = Case("X1", replace(MUTANT.mutant, calls=((("retain", 0),),)), "X1")
+    assert [applies(directed, one) for one in (written, MUTANT, CORE)] == [True, False, False]
+    table = results(tmp_path, written, False)
+    assert survivors(table, [written]) == [written]
+    table.add(summary(written, directed, [trial(0, found=True)]))
+    text = page(table, [written], [])
+    assert "1 mutants: 0 found blind by some technique, 1 only by programs written" in text
+    assert "| X1 | - | 0/1 | - | - | 1/1 | 7 | 0.250 |" in text
+    assert survivors(table, [written]) == []
 
 
 def test_a_survivor_is_flagged_and_an_equivalent_mutant_is_not(tmp_path: Path) -> None:
@@ -257,6 +271,7 @@ def test_an_origin_has_the_parts_that_play_a_role() -> None:
     judged = ["code", "programs", "model", "engine"]
     assert parts == {
         "one": threads, "threads": threads, "tsan": threads, "sc": engine, "c11": engine, "linear": judged,
+        "model": judged, "fault": judged, "directed": judged,
     }  # fmt: skip
 
 
@@ -265,11 +280,12 @@ def test_a_change_voids_the_parts_that_it_touches() -> None:
     assert changed(new="return RELEASED") == ("code",)
     assert changed(new=f"# a comment\n{RETAIN.new.strip()}  # and another\n") == ()
     assert changed(old=f"# a comment\n{RETAIN.old.strip()}") == ()
-    assert changed(calls=((("retain", 0),), (("release", 0),))) == ("programs",)
-    assert changed(settings={"objects": (1, 1)}, programs=ControlledSize((2, 2), (9, 9))) == (
-        "programs",
-    )
-    assert changed(strategy="pct") == ("programs",)
+    written: dict[str, Any] = {"calls": ((("retain", 0),), (("release", 0),))}
+    sizes: dict[str, Any] = {"settings": {"objects": (1, 1)}}
+    sizes["programs"] = ControlledSize((2, 2), (9, 9))
+    for one in (written, sizes, {"strategy": "pct"}):
+        assert changed("directed", **one) == ("programs",)
+        assert changed(**one) == ()  # the blind columns do not know what was written for a mutant
     assert changed("threads", strategy="pct", calls=((("retain", 0),),)) == ()
     assert changed("linear", suite="read_count") == ("code", "programs", "model")
     assert changed(suite="read_count") == ("code", "programs")

@@ -266,7 +266,7 @@ def test_answers_are_judged_by_what_others_may_do_meanwhile(rows: list[Row], leg
 def test_a_tick_may_stay_that_another_thread_set_earlier(
     setters: tuple[int, ...], ordered: bool, legal: bool
 ) -> None:
-    """A message due in one millisecond is delivered at once with a tick of 1, kept with one of 0."""
+    """A message due in one millisecond is delivered with a tick of 1 and kept with one of 0."""
     rows: list[Row] = [
         (thread, "set_tick", (MINE, tick), answer(TRACKED), 2 * at, 2 * at + 1)
         for at, (thread, tick) in enumerate(zip(setters, (1, 0)[-len(setters) :], strict=True))

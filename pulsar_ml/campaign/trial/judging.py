@@ -38,12 +38,13 @@ def judge_of(model: str) -> ModelJudge | None:
     from pulsar_ml.harness.judges.judge import ModelJudge
 
     try:
-        factory = importlib.import_module(model).Model
+        module = importlib.import_module(model)
+        factory = module.Model
     except (ImportError, AttributeError) as error:
         raise UsageError(
             f"no model in {model!r}: {error}; the module should define a class Model"
         ) from None
-    return ModelJudge(factory)
+    return ModelJudge(factory, exact=getattr(module, "Exact", None))
 
 
 def judge_counts(suite: Suite) -> tuple[int, int]:

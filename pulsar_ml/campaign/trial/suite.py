@@ -36,7 +36,9 @@ class Suite:
         invariants: id -> sentence, for everything that this suite checks.
         controlled: default sizes of its programs under the engine.
         model: importable name of a module whose ``Model(settings, threads)`` is the sequential
-            model of the operations; empty: answers are not compared with a model.
+            model of the operations; empty: answers are not compared with a model. A class
+            ``Exact`` beside it judges programs of one thread, if ``Model`` allows whatever calls
+            beside each other may answer.
         recorded: operations of each thread of a short program on real threads, whose history is
             compared with the model; few enough for a search of all orders of the calls.
     """

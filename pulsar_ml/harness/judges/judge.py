@@ -47,12 +47,19 @@ class Counts:
 class ModelJudge:
     """Judges executions by the specification that ``factory(settings, threads)`` returns.
 
+    ``exact`` makes the specification of programs of one thread, where ``factory`` allows whatever
+    calls beside each other may answer. It judges unless an allocation may fail, and its attribute
+    ``operations``, if it has one, lists the operations that it knows.
+
     The specification's answers are remembered for all programs with the same settings and number of
     threads. Use a judge in one thread at a time.
     """
 
-    def __init__(self, factory: Any, *, most_steps: int = MOST_STEPS) -> None:
+    exact: Any = None
+
+    def __init__(self, factory: Any, *, exact: Any = None, most_steps: int = MOST_STEPS) -> None:
         self.factory = factory
+        self.exact = exact
         self.most_steps = most_steps
         self.stopped = 0  # histories at which a run stopped
         self.unknown = 0
@@ -160,7 +167,8 @@ class ModelJudge:
     def checker(
         self, history: History, threads: int, fresh: bool, *, scarce: bool = False
     ) -> ModelChecker:
-        key = self.key_of(history, threads, fresh), scarce
+        exact = self.is_exact(history, threads, scarce)
+        key = self.key_of(history, threads, fresh), scarce, exact
         found = self.checkers.get(key)
         if found is None:
             model = self.model_of(history, threads, fresh, scarce)
@@ -181,8 +189,17 @@ class ModelJudge:
             fresh,
         )
 
+    def is_exact(self, history: History, threads: int, scarce: bool) -> bool:
+        """Return true if the exact specification can judge a history."""
+        if self.exact is None or threads != 1 or scarce:
+            return False
+        known = getattr(self.exact, "operations", None)
+        called = {history.signatures[number].name for number in set(history.records["operation"])}
+        return known is None or called <= known
+
     def model_of(self, history: History, threads: int, fresh: bool, scarce: bool) -> Any:
-        return Sequential(self.factory, history.settings, threads, fresh=fresh, scarce=scarce)
+        factory = self.exact if self.is_exact(history, threads, scarce) else self.factory
+        return Sequential(factory, history.settings, threads, fresh=fresh, scarce=scarce)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,15 +15,17 @@ from stress.mutants.hunting import PER_PROGRAM, program_of, program_of_calls
 from stress.mutants.sources.declarations import cython_declarations
 from stress.mutants.sources.digests import code_digest, engine_digest, model_digest, short_digest
 from stress.mutants.sources.origin import Origin
+from stress.mutants.table.blind import blind_programs
 from stress.mutants.table.techniques import (
+    DIRECTED,
     ENGINE,
     THREAD_OPTIONS,
     Case,
     Technique,
     budget_of,
-    own_programs,
 )
 
+JUDGED = {"linear", "model", "fault", DIRECTED}  # techniques that ask a suite's model
 SAMPLED = 4  # programs, of the seeds from 0 on
 
 
@@ -33,7 +35,7 @@ def origin_of(technique: Technique, case: Case) -> Origin:
     return Origin(
         code=short_digest([code_digest(suite.subject), case.selected or "", *changes(case.mutant)]),
         programs=programs_digest(technique, case),
-        model=model_digest(suite.model) if technique.name == "linear" else "",
+        model=model_digest(suite.model) if technique.name in JUDGED else "",
         engine=engine_digest() if technique.build == ENGINE else "",
     )
 
@@ -72,9 +74,22 @@ def programs_digest(technique: Technique, case: Case) -> str:
     limits = (technique.name, budget_of(technique, case))
     if technique.build != ENGINE:
         return short_digest([*limits, *thread_programs(technique.name, case.mutant.suite)])
-    mutant = own_programs(case.mutant)
-    programs = (program.digest() for program in engine_programs(mutant))
-    return short_digest([*limits, mutant.strategy, PER_PROGRAM, *programs])
+    if technique.name != DIRECTED:
+        programs = generated_programs(case.mutant.suite, technique.name == "model")
+        return short_digest([*limits, PER_PROGRAM, *programs])
+    own = (program.digest() for program in engine_programs(case.mutant))
+    return short_digest([*limits, case.mutant.strategy, PER_PROGRAM, *own])
+
+
+@cache
+def generated_programs(name: str, single: bool) -> tuple[str, ...]:
+    """Digests of the first program of SAMPLED seeds that a suite generates for the engine."""
+    suite = SUITES[name]
+    subject = load_native(PRODUCT).SUBJECTS[suite.subject]
+    programs = (
+        next(blind_programs(subject, suite, seed, single=single)) for seed in range(SAMPLED)
+    )
+    return tuple(program.digest() for program in programs)
 
 
 @cache

@@ -17,6 +17,7 @@ from stress.mutants.table.techniques import (
     CORE,
     CORE_SEEDS,
     CORE_TIMES,
+    DIRECTED,
     ENGINE,
     LIMITS,
     STUCK_SEEDS,
@@ -32,6 +33,9 @@ The table shows which technique finds which of the [mutants](mutants.md), and th
 reports anything of the true core. Below it stands what the engine reports when an order is
 weakened, a fence dropped or a lock ignored. `make kill-table` makes the missing results and writes
 this page from `stress/mutants/data/`.
+
+All columns but the last are blind: their programs are those that the suite generates, as
+`pulsar-ml explore` does. The column *directed* has programs that were written for a mutant.
 
 A cell counts the seeds that found the mutant. Budgets are counts, not times, so the engine's
 columns are the same on every machine. Schedules of real threads, and times, are those of one
@@ -101,6 +105,7 @@ def page(results: Results, every: Sequence[Case], faults: Sequence[FaultResult])
         text += row(one.title, one.summary, f"{one.budget:,} {one.unit}")
     text += TAIL.format(threads=LIMITS["threads"].cpu, engine=LIMITS[ENGINE].cpu, stuck=STUCK_SEEDS)
     text += summary(results, every)
+    text += first_failures(results, mutants)
     text += overview(results, mutants)
     text += exceptions(results, mutants)
     text += true_core(results, [case for case in every if case.selected is None])
@@ -124,12 +129,14 @@ def summary(results: Results, every: Sequence[Case]) -> str:
         if not case.mutant.equivalent
     }
     equivalent = [case for case in mutants if case.mutant.equivalent]
-    found = sum(bool(techniques) for techniques in found_by.values())
+    blind = sum(bool(techniques - {DIRECTED}) for techniques in found_by.values())
+    written = sum(techniques == {DIRECTED} for techniques in found_by.values())
     cores = [cell for case in every if not case.selected for cell in cells_of(results, case)]
     alarms = sum(cell.found > 0 for cell in cores)
     text = "\n## Summary\n\n"
-    text += f"{len(mutants)} mutants: {found} found by some technique, "
-    text += f"{len(equivalent)} equivalent, {len(survivors(results, mutants))} not found.\n"
+    text += f"{len(mutants)} mutants: {blind} found blind by some technique, {written} only by "
+    text += f"programs written for them, {len(equivalent)} equivalent,\n"
+    text += f"{len(survivors(results, mutants))} not found.\n"
     text += f"The true core: {len(cores)} cells, {alarms} with a report.\n\n"
     text += head(
         "technique", "mutants found by some seed", "by every seed", "by no other", "mutants tried"
@@ -143,13 +150,45 @@ def summary(results: Results, every: Sequence[Case]) -> str:
     return text
 
 
+def first_failures(results: Results, mutants: Sequence[Case]) -> str:
+    """Effort until the first failure, blind against directed, for mutants that have both."""
+    lines = ""
+    for case in mutants:
+        written = results.of(case, TECHNIQUES[DIRECTED])
+        if written is None:
+            continue
+        blind = [
+            cell
+            for one in COLUMNS
+            if one.build == ENGINE and one.name != DIRECTED and (cell := results.of(case, one))
+        ]
+        best = max(blind, key=lambda cell: (cell.found, -float(cell.seconds or 0)), default=None)
+        title = TECHNIQUES[best.technique].title if best is not None and best.found else "-"
+        lines += row(case.label, title, *effort(best), *effort(written))
+    if not lines:
+        return ""
+    text = "\n## Blind against directed\n\nThe blind technique of the engine that finds the mutant "
+    text += "with most seeds, and the programs that were\nwritten for it. Medians until the first "
+    text += "failure, of the seeds that found it.\n\n"
+    columns = ("found", "executions", "seconds")
+    directed = (f"directed: {columns[0]}", *columns[1:])
+    return text + head("mutant", "best blind technique", *columns, *directed) + lines
+
+
+def effort(cell: Cell | None) -> tuple[str, str, str]:
+    if cell is None or not cell.found:
+        return counted(cell), "-", "-"
+    return counted(cell), f"{int(cell.first):,}", cell.seconds
+
+
 def overview(results: Results, mutants: Sequence[Case]) -> str:
     text = "\n## Mutants\n\n"
     text += head("mutant", "mistake", "suite", "breaks", *(one.title for one in COLUMNS))
     for case in mutants:
         cells = [counted(results.of(case, one)) for one in COLUMNS]
         text += row(case.label, case.mutant.title, case.mutant.suite, case.mutant.breaks, *cells)
-    return text + "\n`-`: not tried; the suite has no sequential model, or the mutant is newer.\n"
+    text += "\n`-`: not tried; the suite has no sequential model, the catalogue has no program for "
+    return text + "the\nmutant, or the mutant or the column is newer than the results.\n"
 
 
 def exceptions(results: Results, mutants: Sequence[Case]) -> str:

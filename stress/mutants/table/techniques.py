@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import cache, partial
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pulsar_ml.campaign.trial.judging import judge_of as model_judge
 from pulsar_ml.campaign.trial.suite import ControlledSize
@@ -23,11 +24,13 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.hunting import hunt, size
+from stress.mutants.table.blind import SINGLE_OPERATIONS, hunt_blind
 
 SHRINKING = 5_000  # executions
 CORE_TIMES, CORE_SEEDS = 10, 3  # the true core: a larger budget for each seed, and fewer seeds
 SANITIZED_OPERATIONS = 500  # of each thread: the sanitizer is some thirty times slower
 CORE = "true core"
+USUAL_STRATEGY = "portfolio"
 STUCK_SEEDS = 3  # if this many seeds run out of time, one after the other, no more are tried
 # Time from one program or execution to the next.
 LIMITS = {"threads": Limits(wall=10.0, cpu=2.0), "engine": Limits(wall=20.0, cpu=3.0)}
@@ -115,11 +118,10 @@ class Technique:
     attempt: Callable[[Task], Trial]
 
 
-def own_programs(mutant: Mutant) -> Mutant:
-    """The mutant with its suite's program sizes for the engine, unless it has sizes of its own."""
-    if mutant.programs == ControlledSize() and not mutant.within:
-        return replace(mutant, programs=SUITES[mutant.suite].controlled)
-    return mutant
+def is_directed(mutant: Mutant) -> bool:
+    """Returns true if the mutant's entry has programs of its own."""
+    usual = mutant.programs == ControlledSize() and mutant.strategy == USUAL_STRATEGY
+    return not usual or bool(mutant.calls or mutant.settings)
 
 
 # Real threads -------------------------------------------------------------------------
@@ -153,21 +155,23 @@ def on_threads(name: str, task: Task) -> Trial:
 # The engine ---------------------------------------------------------------------------
 
 
-def in_engine(mode: str, task: Task, *, answers_only: bool = False) -> Trial:
-    """Hunts in the engine, by invariants and races, or only by answers."""
+def blindly(mode: str, task: Task, **options: Any) -> Trial:
+    """Hunts in the engine with the suite's generated programs."""
     task.module.select_mutant(task.case.selected)
     start = time.perf_counter()
-    done = hunt(
-        task.module,
-        own_programs(task.case.mutant),
-        seed=task.seed,
-        mode=mode,
-        budget=task.budget,
-        races=not answers_only,
-        judged=answers_only,
-        answers_only=answers_only,
-    )
-    judge = judge_of(task.case) if answers_only else None
+    suite = SUITES[task.case.mutant.suite]
+    done = hunt_blind(task.module, suite, seed=task.seed, mode=mode, budget=task.budget, **options)
+    judged = options.get("answers_only") or options.get("faults")
+    judge = judge_of(task.case) if judged else None
+    return engine_trial(task, done.executions, time.perf_counter() - start, done.failure, judge)
+
+
+def directed(task: Task) -> Trial:
+    """Hunts in the engine with the programs of the mutant's entry, by all oracles."""
+    task.module.select_mutant(task.case.selected)
+    start = time.perf_counter()
+    done = hunt(task.module, task.case.mutant, seed=task.seed, mode="c11", budget=task.budget)
+    judge = judge_of(task.case)
     return engine_trial(task, done.executions, time.perf_counter() - start, done.failure, judge)
 
 
@@ -191,6 +195,7 @@ def judge_of(case: Case) -> Judge | None:
 # All ----------------------------------------------------------------------------------
 
 THREADS, ENGINE, SANITIZER = "threads", "engine", "sanitizer"
+DIRECTED = "directed"
 
 TECHNIQUES: Mapping[str, Technique] = {
     technique.name: technique
@@ -216,11 +221,12 @@ TECHNIQUES: Mapping[str, Technique] = {
         Technique(
             name="sc",
             title="engine sc",
-            summary="Small programs under the engine in mode sc, with the race detector.",
+            summary="Small programs that the suite generates, under the engine in mode sc: "
+            "invariants, races, leaks, deadlocks.",
             unit="executions",
             budget=2_000,
             build=ENGINE,
-            attempt=partial(in_engine, "sc"),
+            attempt=partial(blindly, "sc"),
         ),
         Technique(
             name="c11",
@@ -229,7 +235,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="executions",
             budget=2_000,
             build=ENGINE,
-            attempt=partial(in_engine, "c11"),
+            attempt=partial(blindly, "c11"),
         ),
         Technique(
             name="tsan",
@@ -250,7 +256,37 @@ TECHNIQUES: Mapping[str, Technique] = {
             unit="executions",
             budget=2_000,
             build=ENGINE,
-            attempt=partial(in_engine, "c11", answers_only=True),
+            attempt=partial(blindly, "c11", answers_only=True),
+        ),
+        Technique(
+            name="model",
+            title="sequential model",
+            summary=f"Programs of one thread with {SINGLE_OPERATIONS} operations, judged by the "
+            "suite's sequential model alone.",
+            unit="executions",
+            budget=100,
+            build=ENGINE,
+            attempt=partial(blindly, "c11", answers_only=True, single=True),
+        ),
+        Technique(
+            name="fault",
+            title="allocation failure",
+            summary="The programs of the engine in mode c11, in which an allocation may fail; "
+            "the model judges the answers as well.",
+            unit="executions",
+            budget=2_000,
+            build=ENGINE,
+            attempt=partial(blindly, "c11", faults=("no_memory",)),
+        ),
+        Technique(
+            name=DIRECTED,
+            title="directed",
+            summary="Not blind: programs, settings or a strategy that the catalogue has for this "
+            "mutant, in mode c11 by all of these oracles.",
+            unit="executions",
+            budget=2_000,
+            build=ENGINE,
+            attempt=directed,
         ),
     )
 }
@@ -326,9 +362,7 @@ def cases() -> tuple[Case, ...]:
     known = set()
     for mutant in CATALOGUE:
         key = repr((mutant.suite, mutant.programs, mutant.calls, mutant.settings, mutant.strategy))
-        if (
-            mutant.programs != ControlledSize() or mutant.calls or mutant.settings
-        ) and key not in known:
+        if is_directed(mutant) and key not in known:
             known.add(key)
             found.append(Case(f"{CORE}, programs of {mutant.id}", mutant, None))
     return tuple(found)
@@ -342,11 +376,13 @@ def nothing(suite: str) -> Mutant:
 def applies(technique: Technique, case: Case) -> bool:
     """Returns true if the technique can run the case.
 
-    Linearizability needs a model, and the special programs of mutants are for the engine.
+    Judges of answers need a model, and the programs of mutants are for the directed column alone.
     """
-    if technique.name == "linear" and judge_of(case) is None:
+    if technique.name == DIRECTED:
+        return is_directed(case.mutant)
+    if technique.name in {"linear", "model"} and judge_of(case) is None:
         return False
-    return technique.build == ENGINE or not case.label.startswith(f"{CORE}, programs")
+    return not case.label.startswith(f"{CORE}, programs")
 
 
 def load(path: Path) -> ModuleType:

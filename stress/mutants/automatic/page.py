@@ -1,0 +1,158 @@
+"""The results of automatic mutants as tables, and as a page."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping
+from statistics import median
+
+from stress.mutants.automatic.hunting import (
+    AGAIN,
+    ENGINE,
+    EXECUTIONS,
+    FAULT,
+    FAULTY_EXECUTIONS,
+    LINEAR,
+    LONGER,
+    MODEL,
+    NEAREST,
+    ONE,
+    PROGRAMS,
+    SINGLE,
+    SINGLE_OPERATIONS,
+    THREADS,
+    TRIALS,
+)
+from stress.mutants.automatic.operators import OPERATORS
+from stress.mutants.automatic.points import points
+from stress.mutants.automatic.results import EQUIVALENT, HOLE, Key, Reading, Result, score
+from stress.mutants.markdown import head, row
+
+HEAD = """\
+# Automatic mutants
+
+Automatic mutants are small mistakes that a program puts into each line of the core. They measure
+the detectors without the eye of those who wrote the [catalogue](mutants.md). The operators below
+make {total:,} mutants of `pulsar_ml/structures` and `pulsar_ml/sync`. One module holds all of them
+behind a switch. The hunts are blind: every program is one that its suite generates.
+
+```
+make automatic-mutants                        # a sample of 100, its score and this page
+python -m stress.mutants.automatic --sample 300 --seed 2
+python -m stress.mutants.automatic --place range_cache.pxd --sample 1000
+python -m stress.mutants.automatic --list     # the names of all
+python -m stress.mutants.automatic --core     # the unchanged core must be silent
+```
+
+A result is in `stress/mutants/data/automatic.csv` as soon as it is made, so an interrupted run
+continues where it stopped. A mutant's name is its file, line and operator.
+
+## Score
+
+{score}.
+
+The mutants are a random sample of all, so the interval (Wilson's, 95 %) holds for the whole core.
+An equivalent mutant does not count. A survivor that nobody has read counts as not found.
+
+"""
+
+TECHNIQUES = {
+    ONE: f"{SINGLE} programs of one thread with {SINGLE_OPERATIONS} operations, under the engine: "
+    "every invariant, leaks, memory that was freed.",
+    MODEL: "The same programs: answers that the suite's sequential model does not give.",
+    ENGINE: f"{PROGRAMS} small programs of several threads in mode c11, {EXECUTIONS} executions "
+    "each: invariants, data races, leaks, deadlocks, crashes.",
+    LINEAR: "The same executions: answers that no order of the calls explains by the model.",
+    FAULT: f"The same programs, {FAULTY_EXECUTIONS} executions each, in which an allocation may "
+    "fail.",
+    THREADS: f"{TRIALS} long programs of the nearest suite with one thread, and {TRIALS} on real threads, "
+    "for what survived all else.",
+}
+
+
+def page(results: Iterable[Result], known: Mapping[Key, Reading]) -> str:
+    """The page of these results."""
+    every = list(results)
+    text = HEAD.format(total=len(points()), score=score(every, known))
+    text += operators(every, known) + techniques(every) + structures(every, known)
+    text += survivors(every, known)
+    return text
+
+
+def tables(results: Collection[Result], known: Mapping[Key, Reading]) -> str:
+    """The tables by operator, technique and structure."""
+    return operators(results, known) + techniques(results) + structures(results, known)
+
+
+def operators(results: Collection[Result], known: Mapping[Key, Reading]) -> str:
+    text = "## Operators\n\n" + head("operator", "mistake", *COUNTS)
+    for name, sentence in OPERATORS.items():
+        text += row(name, sentence, *counts(results, known, lambda one: one.operator, name))
+    return text
+
+
+def structures(results: Collection[Result], known: Mapping[Key, Reading]) -> str:
+    text = "\n## Structures\n\n" + head("structure", *COUNTS)
+    for name in sorted({one.structure for one in results}):
+        text += row(name, *counts(results, known, lambda one: one.structure, name))
+    return text
+
+
+COUNTS = ("tried", "found", "equivalent", "holes", "not read")
+
+
+def counts(
+    results: Iterable[Result],
+    known: Mapping[Key, Reading],
+    of: Callable[[Result], str],
+    name: str,
+) -> tuple[int, ...]:
+    some = [one for one in results if of(one) == name]
+    kinds = [known[one.key].kind if one.key in known else "" for one in some if not one.found]
+    return (
+        len(some),
+        sum(one.found for one in some),
+        kinds.count(EQUIVALENT),
+        kinds.count(HOLE),
+        kinds.count(""),
+    )
+
+
+def techniques(results: Collection[Result]) -> str:
+    """The first finders. The suites that use a structure take turns, its own suite first."""
+    text = "\n## First finder\n\nThe techniques of one suite are tried in this order, then those of"
+    text += " the next suite that uses the\nstructure. "
+    text += f"Suites after the nearest {NEAREST} have a third of the programs. In the end "
+    text += f"{AGAIN} of them, the\nnearest, gets {LONGER} times as many programs again.\n\n"
+    text += head("technique", "looks for", "first to find", "executions, median", "seconds, median")
+    for name, sentence in TECHNIQUES.items():
+        some = [one for one in results if one.technique == name]
+        executions = f"{median(one.executions for one in some):,.0f}" if some else "-"
+        seconds = f"{median(float(one.seconds) for one in some):.2f}" if some else "-"
+        text += row(name, sentence, len(some), executions, seconds)
+    return text
+
+
+def survivors(results: Collection[Result], known: Mapping[Key, Reading]) -> str:
+    """Holes, equivalent mutants, and survivors that nobody has read."""
+    text = ""
+    left = [one for one in results if not one.found]
+    holes = [one for one in left if one.key in known and known[one.key].kind == HOLE]
+    same = [one for one in left if one.key in known and known[one.key].kind == EQUIVALENT]
+    unread = [one for one in left if one.key not in known]
+    for title, some, reason in (
+        ("Holes", holes, "what is missing"),
+        ("Equivalent", same, "why nothing changes"),
+    ):
+        if some:
+            text += f"\n## {title}\n\n" + head("mutant", "change", "reached", reason)
+            for one in some:
+                text += row(one.name, code(one.change), one.reached, known[one.key].reason)
+    if unread:
+        text += "\n## Survivors, not read\n\n" + head("mutant", "change", "reached", "in")
+        for one in unread:
+            text += row(one.name, code(one.change), one.reached, one.function)
+    return text
+
+
+def code(text: str) -> str:
+    return f"`{text}`"
