@@ -28,6 +28,10 @@ def check_backlog(ledger: ManagedLedger, now_ns: int) -> None:
     ledger.check_backlogged_cursors()
 
 
+def select_backlogged(ledger: ManagedLedger, now_ns: int) -> None:
+    ledger.check_cursors_to_cache_entries()
+
+
 def flush_if_due(ledger: ManagedLedger, now_ns: int) -> None:
     ledger.flush_cursors_if_due(now_ns=now_ns)
 
@@ -135,8 +139,9 @@ class ManagedLedgerFactory(AfterFork):
     def expire(self) -> None:
         """Runs the periodic tasks.
 
-        Fails reads and permit requests that timed out, deactivates cursors that are far behind, and
-        flushes the cursors of ledgers whose flush interval is over. An exception of one ledger is
+        Fails reads and permit requests that timed out, deactivates cursors that are far behind,
+        selects backlogged cursors whose reads are cached, and flushes the cursors of ledgers whose
+        flush interval is over. An exception of one ledger is
         raised after the other ledgers had their turn.
         """
         now = self.clock()
@@ -147,7 +152,7 @@ class ManagedLedgerFactory(AfterFork):
             [
                 partial(task, ledger, now)
                 for ledger in ledgers
-                for task in (expire_reads, check_backlog, flush_if_due)
+                for task in (expire_reads, check_backlog, select_backlogged, flush_if_due)
             ]
         )
 
