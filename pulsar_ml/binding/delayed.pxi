@@ -191,6 +191,37 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                         del self.topics[topic]
         return len(gone)
 
+    def delayed_messages(self) -> list[tuple[str, str, int]]:
+        """(topic, subscription, number of delayed messages) of each open view; a view without a
+        subscription's name has "". Takes time with the number of buckets.
+        """
+        cdef InMemoryTopicDelayedDeliveryTrackerView view
+        found = []
+        with self.naming:
+            self.forget_dropped()
+            topics = list(self.topics)
+        for topic in topics:
+            for value in self.views(topic):
+                view = <InMemoryTopicDelayedDeliveryTrackerView>value
+                try:
+                    found.append((topic, view.subscription or "", view.number_of_delayed_messages()))
+                except ClosedError:
+                    pass    # Another thread closed the view meanwhile.
+        return found
+
+    def index_sizes(self) -> list[tuple[str, int]]:
+        """(topic, bytes of its index), also of idle topics whose messages are kept."""
+        with self.naming:
+            self.forget_dropped()
+            idle = {topic: kept[0] for topic, kept in self.idle.items()}
+            topics = list(self.topics)
+        found = []
+        for topic in topics:
+            views = self.views(topic) or ([idle[topic]] if topic in idle else [])
+            if views:
+                found.append((topic, views[0].topic_buffer_memory_bytes))
+        return found
+
     # Forgets a view, and with the last one its topic. The caller holds `naming`.
     cdef int forget(self, str topic, int64_t number) except -1:
         known = self.topics.get(topic)

@@ -18,6 +18,7 @@ from pulsar_ml.managed_ledger.fork_lock import AfterFork, ForkLock
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
+from pulsar_ml.topic_names import topic_name
 
 
 def expire_reads(ledger: ManagedLedger, now_ns: int) -> None:
@@ -171,8 +172,9 @@ class ManagedLedgerFactory(AfterFork):
     def cursor_metadata_sizes(self) -> list[tuple[tuple[str, str, str], int]]:
         """Metadata bytes of each cursor by (namespace, topic, subscription).
 
-        Registry.add_cursor_metadata takes this method. The topic is the managed ledger's name, and
-        the namespace the tenant and namespace in it. Closed ledgers are left out.
+        Registry.add_cursor_metadata takes this method. Namespace and topic are those of the managed
+        ledger's name, in either form: ``persistent://tenant/namespace/topic`` or
+        ``tenant/namespace/persistent/topic``. Closed ledgers are left out.
         """
         with self.lock:
             ledgers = list(self.ledgers.values())
@@ -180,11 +182,11 @@ class ManagedLedgerFactory(AfterFork):
         for ledger in ledgers:
             if ledger.closed:
                 continue
-            namespace = ledger.name.partition("://")[2].rpartition("/")[0]
+            name = topic_name(ledger.name)
             with ledger.lock:
                 cursors = list(ledger.cursors.values())
             sizes += [
-                ((namespace, ledger.name, cursor.name), cursor.acks.size) for cursor in cursors
+                ((name.namespace, name.topic, cursor.name), cursor.acks.size) for cursor in cursors
             ]
         return sizes
 

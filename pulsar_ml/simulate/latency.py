@@ -6,6 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from random import Random
+from typing import Any, TypeGuard
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.simulate.clock import MILLI
@@ -46,7 +47,7 @@ def parse_latency(value: object, where: str) -> Latency:
     """
     if isinstance(value, Mapping):
         return parse_percentiles(value, where)
-    pair = value if isinstance(value, list) else [value]
+    pair: list[Any] = value if isinstance(value, list) else [value]
     if len(pair) not in (1, 2) or not all(is_duration(each) for each in pair) or pair[0] > pair[-1]:
         raise UsageError(
             f"{where}: {value!r:.60} should be milliseconds, [least, most], or a table like "
@@ -81,7 +82,7 @@ def parse_percentiles(table: Mapping[str, object], where: str) -> Latency:
     return Latency(tuple(points))
 
 
-def is_duration(value: object) -> bool:
+def is_duration(value: object) -> TypeGuard[float]:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return 0 <= value <= MOST_MILLIS

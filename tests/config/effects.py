@@ -208,7 +208,9 @@ def cached(broker: Broker, most: int = 100) -> int:
     """The number of entries of the first ledger in the cache."""
     (ledger_id,) = broker.ledger.ledger_ids
     entries = broker.ledger.cache.cached.get_range((ledger_id, 0), (ledger_id, most))
-    return len([entry.release() for entry in entries])
+    for entry in entries:
+        entry.release()
+    return len(entries)
 
 
 @effect(
