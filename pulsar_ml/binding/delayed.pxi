@@ -26,26 +26,6 @@ cdef enum:
     BUCKET_CHUNK_BITS = 6
 
 
-cdef int64_t to_milliseconds(object value, str role) except? -1:
-    cdef object number = PyNumber_Index(value)
-    if not 0 <= number <= INT64_MAX:
-        raise InvalidSizeError(f"{role}={value!r} is outside 0..{INT64_MAX}")
-    return number
-
-
-# A time, which may be before the clock's zero.
-cdef int64_t to_millis(object value, str role) except? -1:
-    try:
-        return PyNumber_Index(value)
-    except OverflowError:
-        raise InvalidSizeError(f"{role}={value!r} does not fit 64-bit milliseconds") from None
-
-
-# Marks a view for the fire that is under way; the views' Python side is called after it.
-cdef void delay_told(void* context, int64_t argument) noexcept nogil:
-    i32_store_relaxed(<pml_i32*>argument, 1)
-
-
 @cython.final
 @cython.no_gc_clear
 cdef class InMemoryDelayedDeliveryTrackerFactory:
@@ -173,11 +153,11 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         return 0
 
     def expire(self, *, now) -> int:
-        """Forgets the messages of topics that had no view for ``topic_manager_idle_millis``; returns
-        the number of these topics.
+        """Forgets the messages of topics that had no view for ``topic_manager_idle_millis``;
+        returns the number of these topics.
 
         The time counts from the ``now`` of the last close, or from the first call of this method
-        after it. A ``fire`` of any view calls this method.
+        after it. A ``fire`` calls this method.
         """
         cdef int64_t clock = to_millis(now, "now")
         gone = []
@@ -192,9 +172,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         return len(gone)
 
     def delayed_messages(self) -> list[tuple[str, str, int]]:
-        """(topic, subscription, number of delayed messages) of each open view; a view without a
-        subscription's name has "". Takes time with the number of buckets.
-        """
+        """(topic, subscription or "", number of messages) of each open view; looks at each bucket."""
         cdef InMemoryTopicDelayedDeliveryTrackerView view
         found = []
         with self.naming:

@@ -18,7 +18,7 @@ from pulsar_ml.managed_ledger.fork_lock import AfterFork, ForkLock
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
-from pulsar_ml.topic_names import topic_name
+from pulsar_ml.managed_ledger.topic_names import topic_name
 
 
 def expire_reads(ledger: ManagedLedger, now_ns: int) -> None:

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol, TypeAlias
 
+from pulsar_ml.managed_ledger.topic_names import topic_name
 from pulsar_ml.stats import CacheStats
-from pulsar_ml.topic_names import topic_name
 
 # The numbers of quantities by name, without quantities that are not measured.
 Quantities: TypeAlias = Mapping[str, int]

@@ -28,7 +28,7 @@ Scrape = Mapping[tuple[str, Labels], float]
 
 @dataclass(frozen=True, slots=True)
 class Subscriber:
-    """What the metrics say of a subscription, rounded so that similar ones are equal."""
+    """A subscription as the metrics show it, rounded so that similar ones are equal."""
 
     kind: str
     backlog: int

@@ -95,8 +95,9 @@ class Workload:
 
     ``settings`` are broker.conf keys over the defaults. ``storage_read_millis`` is the duration of
     a storage read: a number, a [least, most] pair, or percentiles like ``{ p50 = 2, p99 = 20 }``
-    with straight lines between them. ``dispatch_millis`` is the time between a write and the reads that it wakes.
-    With ``audit_order`` the result counts entries that left the cache before an older one.
+    with straight lines between them. ``dispatch_millis`` is the time between a write and the reads
+    that it wakes. With ``audit_order`` the result counts entries that left the cache before an
+    older one.
     """
 
     name: str

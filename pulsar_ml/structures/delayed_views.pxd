@@ -9,8 +9,8 @@
 #              DM-10 a topic has at most one open view of a subscription: an open of a registered
 #              subscription returns its view.
 # Ordering     Locks: the factory's monitor -> views -> a view.
-# Reclamation  A view's memory stays until each open of it was freed: others may be inside when it is
-#              closed, and get an answer that says so. A manager goes with its last view.
+# Reclamation  A view's memory stays until each open of it was freed: others may be inside when it
+#              is closed, and get an answer that says so. A manager goes with its last view.
 # Not promised Speed with very many topics or subscriptions of one: open looks at each.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t

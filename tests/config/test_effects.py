@@ -8,15 +8,16 @@ import pytest
 
 from pulsar_ml.config import SETTINGS, read_mapping
 from tests import ROOT
-from tests.config.effects import EFFECTS
+from tests.config.effects import EFFECTS, acknowledgements, cache, delivery, ledgers
 
+MODULES = (acknowledgements, cache, delivery, ledgers)  # importing them fills EFFECTS
 PAGE = ROOT / "docs" / "configuration.md"
 ROW = re.compile(r"^\| `(\w+)` \| (.+) \| (.+) \|$", re.MULTILINE)
 
 
 @pytest.mark.parametrize("key", [setting.key for setting in SETTINGS])
 def test_a_setting_changes_a_behaviour(key: str) -> None:
-    assert key in EFFECTS, f"{key}: add an effect to tests/config/effects.py"
+    assert key in EFFECTS, f"{key}: add an effect to tests/config/effects"
     effect = EFFECTS[key]
     seen = tuple(
         effect.observe(read_mapping({**effect.others, key: value}).config)

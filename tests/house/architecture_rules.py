@@ -206,7 +206,7 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
     )  # fmt: skip
     known = (
         *("_core", "structures", "sync", "errors", "positions", "stats", "config", "cli"),
-        *("input_files", "exit_codes", "extras", "terminal", "wording", "topic_names"),
+        *("input_files", "exit_codes", "extras", "terminal", "wording"),
     )
     parts = tuple("include " + path.removeprefix("pulsar_ml/") for path in face)
     found = allow(sources, product, (*(f"pulsar_ml.{name}" for name in known), *parts))
@@ -220,7 +220,7 @@ def product_knows_no_harness(sources: Sources) -> list[str]:
 
 
 def managed_ledger_knows_the_core_only(sources: Sources) -> list[str]:
-    known = ("managed_ledger", "_core", "errors", "positions", "topic_names")
+    known = ("managed_ledger", "_core", "errors", "positions")
     return allow(
         sources, ("pulsar_ml/managed_ledger",), tuple(f"pulsar_ml.{name}" for name in known)
     )

@@ -16,8 +16,8 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from pulsar_ml import EntryCacheManager, InMemoryDelayedDeliveryTrackerFactory
 from pulsar_ml.errors import UsageError
+from pulsar_ml.managed_ledger.topic_names import topic_name
 from pulsar_ml.metrics import LEFT_OUT, PrometheusCollector, Registry, otel
-from pulsar_ml.topic_names import topic_name
 from tests.managed_ledger.kit import require
 
 # The names that Pulsar documents, with unit and attribute values.

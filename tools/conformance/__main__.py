@@ -58,7 +58,7 @@ def compare(release: Release, subject: str, options: argparse.Namespace) -> bool
 
 
 def compare_metrics(release: Release) -> bool:
-    """Prints a line for the metrics of a release, and its differences; False for an unlisted one."""
+    """Prints the differences of a release's metrics; False for an unlisted one."""
     equal, different = metrics.compared(metrics.released(release))
     listed = [name for name in different if name in metrics.LISTED]
     print(

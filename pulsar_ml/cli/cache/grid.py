@@ -62,8 +62,8 @@ def play_grid(
     finally:
         if played:
             found = scored(played, objective)
-            asked = {parse_axis(axis)[0] for axis in axes}
-            show(found, objective, workload, top, base=base, asked=asked, as_json=as_json)
+            requested = {parse_axis(axis)[0] for axis in axes}
+            show(found, objective, workload, top, base=base, requested=requested, as_json=as_json)
 
 
 def show(
@@ -73,7 +73,7 @@ def show(
     top: int,
     *,
     base: dict[str, Any],
-    asked: set[str],
+    requested: set[str],
     as_json: bool,
 ) -> None:
     """Prints today's settings and the best combinations, an advice, and lines of broker.conf."""
@@ -121,5 +121,5 @@ def show(
         screen.print(advice, soft_wrap=True, markup=False)
     screen.print("The best, as lines of broker.conf:")
     for name, value in found[0].settings.items():
-        if name in asked or BY_KEY[name].origin != OURS:
+        if name in requested or BY_KEY[name].origin != OURS:
             screen.print(f"{name}={value}", soft_wrap=True, markup=False)
