@@ -172,7 +172,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         return len(gone)
 
     def delayed_messages(self) -> list[tuple[str, str, int]]:
-        """(topic, subscription or "", number of messages) of each open view; looks at each bucket."""
+        """(topic, subscription or "", messages) of each open view; looks at each bucket."""
         cdef InMemoryTopicDelayedDeliveryTrackerView view
         found = []
         with self.naming:

@@ -86,7 +86,9 @@ def read_scrape(file: Path) -> Scrape:
     except ConfigError as error:
         raise UsageError(str(error)) from None
     except (ValueError, KeyError, IndexError) as error:
-        raise UsageError(f"{file}: not the text of a Prometheus scrape: {error}") from None
+        raise UsageError(
+            f"{file}: not the text of a Prometheus scrape: {str(error)!r:.200}"
+        ) from None
     return found
 
 
