@@ -35,8 +35,15 @@ if last:
         title="a subscription that comes back gets a second view beside its first one",
         origin="#24927",
         file=FILE,
-        old="if view.subscription == subscription:",
-        new="if view.subscription == subscription and manager.open_views < 0:",
+        old="""
+if view.subscription == subscription:
+    stamped_lock_read(&view.lock)
+    found = not view.closed
+    stamped_unlock_read(&view.lock)
+    if found:
+        return view
+""",
+        new="found = False",
         suite="delayed_manager",
         breaks="DM-10",
     ),
@@ -45,8 +52,8 @@ if last:
         title="an open of a registered subscription returns its view without a holder more",
         origin="port",
         file=FILE,
-        old="if view is not NULL:\n    view.holders += 1\nelse:",
-        new="if view is not NULL:\n    view.holders += 0\nelse:",
+        old="view.holders += 1",
+        new="view.holders += 0",
         suite="delayed_manager",
         breaks="I100",
     ),
