@@ -6,13 +6,15 @@ from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 
 from pulsar_ml.structures.delay_bucket cimport bucket_pool_init
 from pulsar_ml.structures.delayed_manager cimport (
-    DelayedFactory, DelayedSettings, DelayedView, delayed_factory_destroy, delayed_factory_init,
-    delayed_manager_bytes, delayed_view_add, delayed_view_close, delayed_view_free, delayed_view_open,
-    delayed_view_scheduled,
+    delayed_manager_bytes, delayed_view_add, delayed_view_scheduled,
 )
 from pulsar_ml.structures.delayed_tracker cimport (
     DelayedTracker, delayed_tracker_add, delayed_tracker_bytes, delayed_tracker_destroy, delayed_tracker_init,
     delayed_tracker_scheduled,
+)
+from pulsar_ml.structures.delayed_views cimport (
+    DelayedFactory, DelayedSettings, DelayedView, delayed_factory_destroy, delayed_factory_init,
+    delayed_view_close, delayed_view_free, delayed_view_open,
 )
 from pulsar_ml.structures.object_pool cimport Pool, pool_destroy
 from pulsar_ml.structures.position cimport Position, position
@@ -71,9 +73,9 @@ def manager(int64_t messages, int64_t subscriptions, int64_t draining):
     cdef int64_t i, n, begin, added, again, drained, counted, reserved
     cdef int64_t total = 0
     with nogil:
-        delayed_factory_init(&factory, DelayedSettings(TICK, False, 0, TICK), trigger, NULL, 10, 1 << 20)
+        delayed_factory_init(&factory, DelayedSettings(TICK, False, 0, TICK, 0.5), trigger, NULL, 10, 1 << 20)
         for i in range(subscriptions):
-            views[i] = delayed_view_open(&factory, 1, i)
+            views[i] = delayed_view_open(&factory, 1, i, i)
         begin = processor_ns()
         for i in range(messages):
             delayed_view_add(views[i % subscriptions], position_of(i), time_of(i), 0)

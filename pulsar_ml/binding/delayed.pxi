@@ -5,14 +5,17 @@ import weakref
 from collections import deque
 
 from pulsar_ml.structures.delayed_manager cimport (
-    DelayedFactory, DelayedSettings, DelayedView, delayed_factory_destroy, delayed_factory_init,
     delayed_manager_buckets, delayed_manager_bytes, delayed_manager_count, delayed_manager_fire,
     delayed_manager_next_fire, delayed_manager_set_tick, delayed_view_add, delayed_view_clear,
-    delayed_view_close, delayed_view_count, delayed_view_free, delayed_view_has_message,
-    delayed_view_mark_delete, delayed_view_open, delayed_view_scheduled, delayed_view_should_pause,
+    delayed_view_count, delayed_view_has_message, delayed_view_mark_delete, delayed_view_scheduled,
+    delayed_view_should_pause,
 )
 from pulsar_ml.structures.delayed_tracker cimport (
     DELAY_CLOSED, DELAY_NO_MEMORY, DELAY_TRACKED, DelayAnswer,
+)
+from pulsar_ml.structures.delayed_views cimport (
+    DelayedFactory, DelayedSettings, DelayedView, delayed_factory_destroy, delayed_factory_init,
+    delayed_view_close, delayed_view_free, delayed_view_open,
 )
 from pulsar_ml.sync.atomics cimport i32_store_relaxed, pml_i32
 from pulsar_ml.sync.memory cimport allocate
@@ -21,26 +24,6 @@ from pulsar_ml.sync.memory cimport allocate
 cdef enum:
     MOST_BUCKETS = 1 << 24      # of all topics of a factory
     BUCKET_CHUNK_BITS = 6
-
-
-cdef int64_t to_milliseconds(object value, str role) except? -1:
-    cdef object number = PyNumber_Index(value)
-    if not 0 <= number <= INT64_MAX:
-        raise InvalidSizeError(f"{role}={value!r} is outside 0..{INT64_MAX}")
-    return number
-
-
-# A time, which may be before the clock's zero.
-cdef int64_t to_millis(object value, str role) except? -1:
-    try:
-        return PyNumber_Index(value)
-    except OverflowError:
-        raise InvalidSizeError(f"{role}={value!r} does not fit 64-bit milliseconds") from None
-
-
-# Marks a view for the fire that is under way; the views' Python side is called after it.
-cdef void delay_told(void* context, int64_t argument) noexcept nogil:
-    i32_store_relaxed(<pml_i32*>argument, 1)
 
 
 @cython.final
@@ -52,8 +35,10 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     ``tick_time_millis``: how exact delivery is, and how wide buckets are; ``strict``: a message may
     not come before its time (else it may come a tick before it);
     ``fixed_delay_detection_lookahead``: how many messages of one fixed delay pause a dispatcher, 0
-    for never; ``prune_interval_millis``: least time between two prunes of a topic. Raises
-    InvalidSizeError, AllocationError.
+    for never; ``prune_interval_millis``: least time between two prunes of a topic;
+    ``prune_eligible_ratio``: the share of a topic's views with a due message at which its timer
+    prunes; ``topic_manager_idle_millis``: how long a topic's messages stay after its last view was
+    closed, see :meth:`expire`. Raises InvalidSizeError, AllocationError.
 
     All methods of factory and views may be called from any number of threads, also while a view is
     closed. Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
@@ -64,10 +49,12 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     cdef object naming
     cdef int64_t numbered       # topics and views
     cdef object dropped         # (topic, number) of views that were collected without close()
+    cdef int64_t idle_millis
+    cdef dict idle              # name -> [a view that nobody has, its last millisecond or None]
 
     def __cinit__(
         self, *, tick_time_millis=1000, strict=False, fixed_delay_detection_lookahead=50000,
-        prune_interval_millis=1000
+        prune_interval_millis=1000, prune_eligible_ratio=0.5, topic_manager_idle_millis=0
     ):
         cdef DelayedSettings settings
         settings.tick = to_milliseconds(tick_time_millis, "tick_time_millis")
@@ -75,6 +62,11 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         settings.lookahead = to_milliseconds(
             fixed_delay_detection_lookahead, "fixed_delay_detection_lookahead")
         settings.prune_interval = to_milliseconds(prune_interval_millis, "prune_interval_millis")
+        settings.prune_ratio = prune_eligible_ratio
+        if not 0 <= settings.prune_ratio <= 1:
+            raise InvalidSizeError(f"prune_eligible_ratio={prune_eligible_ratio!r} is outside 0..1")
+        self.idle_millis = to_milliseconds(topic_manager_idle_millis, "topic_manager_idle_millis")
+        self.idle = {}
         self.topics = {}
         self.naming = GatedLock.__new__(GatedLock)
         self.dropped = deque()
@@ -83,22 +75,23 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
             position(0, 0))
 
     def __dealloc__(self):
-        # Views keep their factory.
+        # Views keep their factory, but for those of idle topics.
+        self.idle = None
         delayed_factory_destroy(&self.native)
 
     def new_tracker(
-        self, str topic not None, trigger=None, *, may_dispatch=None
+        self, str topic not None, trigger=None, *, str subscription=None, may_dispatch=None
     ) -> InMemoryTopicDelayedDeliveryTrackerView:
         """A view for a subscription of a topic; the topic's index is made for the first one.
 
+        A ``subscription`` whose view is open gets the same view again, which then has this trigger
+        and this ``may_dispatch``; without a name each call makes a new view.
         ``trigger`` is called without arguments by a ``fire`` when the view has a message.
         ``may_dispatch`` is called without arguments before messages are taken, and none is while it
         answers False, as a paused dispatcher does;
         :meth:`~InMemoryTopicDelayedDeliveryTrackerView.resume` goes on. Raises AllocationError.
         """
-        cdef InMemoryTopicDelayedDeliveryTrackerView view = InMemoryTopicDelayedDeliveryTrackerView.__new__(
-            InMemoryTopicDelayedDeliveryTrackerView)
-        cdef int64_t number
+        cdef InMemoryTopicDelayedDeliveryTrackerView view
         if trigger is not None:
             check_callable(trigger, "trigger")
         if may_dispatch is not None:
@@ -109,29 +102,110 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
             if known is None:
                 self.numbered += 1
                 known = (self.numbered, {})
-            number = known[0]
-            with nogil:
-                native_enter()
-                view.native = delayed_view_open(&self.native, number, <int64_t>&view.triggered)
-                native_leave()
-            if view.native is NULL:
-                raise AllocationError(f"no native memory for a view of {topic!r}; nothing was changed")
-            view.factory = self
-            view.topic = topic
-            view.trigger = trigger
-            view.may_dispatch = may_dispatch
-            view.open = True
-            self.numbered += 1
-            view.number = self.numbered
-            known[1][view.number] = weakref.ref(view)
-            self.topics[topic] = known
+            view = self.view_of(known[1], subscription)
+            if view is None:
+                view = self.open_view(topic, known[0])
+                view.factory = self
+                view.subscription = subscription
+                view.open = True
+                known[1][view.number] = weakref.ref(view)
+                self.topics[topic] = known
+                self.idle.pop(topic, None)
+            with calling:
+                view.trigger = trigger
+                view.may_dispatch = may_dispatch
         return view
+
+    # The open view of a subscription among the views of a topic, or None. The caller holds
+    # `naming`.
+    cdef InMemoryTopicDelayedDeliveryTrackerView view_of(self, dict views, str subscription):
+        cdef InMemoryTopicDelayedDeliveryTrackerView view
+        if subscription is not None:
+            for reference in views.values():
+                view = reference()
+                if view is not None and view.open and view.subscription == subscription:
+                    return view
+        return None
+
+    # A view of a topic of this number, which nobody knows yet. The caller holds `naming`.
+    cdef InMemoryTopicDelayedDeliveryTrackerView open_view(self, str topic, int64_t number):
+        cdef InMemoryTopicDelayedDeliveryTrackerView view = InMemoryTopicDelayedDeliveryTrackerView.__new__(
+            InMemoryTopicDelayedDeliveryTrackerView)
+        # A number a view: a view that is being collected is not the one that comes after it.
+        self.numbered += 1
+        view.number = self.numbered
+        view.topic = topic
+        with nogil:
+            native_enter()
+            view.native = delayed_view_open(&self.native, number, view.number, <int64_t>&view.triggered)
+            native_leave()
+        if view.native is NULL:
+            raise AllocationError(f"no native memory for a view of {topic!r}; nothing was changed")
+        return view
+
+    # Before the last view of a topic is closed: another view keeps its messages for a while. The
+    # caller holds `naming`.
+    cdef int keep_idle(self, str topic, object now) except -1:
+        known = self.topics.get(topic)
+        if self.idle_millis and known is not None and len(known[1]) == 1:
+            self.idle[topic] = [
+                self.open_view(topic, known[0]), None if now is None else now + self.idle_millis]
+        return 0
+
+    def expire(self, *, now) -> int:
+        """Forgets the messages of topics that had no view for ``topic_manager_idle_millis``;
+        returns the number of these topics.
+
+        The time counts from the ``now`` of the last close, or from the first call of this method
+        after it. A ``fire`` calls this method.
+        """
+        cdef int64_t clock = to_millis(now, "now")
+        gone = []
+        with self.naming:
+            for topic, kept in list(self.idle.items()):
+                if kept[1] is None:
+                    kept[1] = clock + self.idle_millis
+                if kept[1] <= clock:
+                    gone.append(self.idle.pop(topic))
+                    if not self.topics[topic][1]:
+                        del self.topics[topic]
+        return len(gone)
+
+    def delayed_messages(self) -> list[tuple[str, str, int]]:
+        """(topic, subscription or "", messages) of each open view; looks at each bucket."""
+        cdef InMemoryTopicDelayedDeliveryTrackerView view
+        found = []
+        with self.naming:
+            self.forget_dropped()
+            topics = list(self.topics)
+        for topic in topics:
+            for value in self.views(topic):
+                view = <InMemoryTopicDelayedDeliveryTrackerView>value
+                try:
+                    found.append((topic, view.subscription or "", view.number_of_delayed_messages()))
+                except ClosedError:
+                    pass    # Another thread closed the view meanwhile.
+        return found
+
+    def index_sizes(self) -> list[tuple[str, int]]:
+        """(topic, bytes of its index), also of idle topics whose messages are kept."""
+        with self.naming:
+            self.forget_dropped()
+            idle = {topic: kept[0] for topic, kept in self.idle.items()}
+            topics = list(self.topics)
+        found = []
+        for topic in topics:
+            views = self.views(topic) or ([idle[topic]] if topic in idle else [])
+            if views:
+                found.append((topic, views[0].topic_buffer_memory_bytes))
+        return found
 
     # Forgets a view, and with the last one its topic. The caller holds `naming`.
     cdef int forget(self, str topic, int64_t number) except -1:
         known = self.topics.get(topic)
         if known is not None and known[1].pop(number, None) is not None and not known[1]:
-            del self.topics[topic]
+            if topic not in self.idle:
+                del self.topics[topic]
         return 0
 
     # The caller holds `naming`.
@@ -154,7 +228,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         return True
 
     def __len__(self) -> int:
-        """Topics with an open view."""
+        """Topics with an open view, and idle topics whose messages are kept."""
         with self.naming:
             self.forget_dropped()
             return len(self.topics)
@@ -180,6 +254,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
     cdef DelayedView* native
     cdef InMemoryDelayedDeliveryTrackerFactory factory
     cdef readonly str topic
+    cdef readonly str subscription
     cdef object trigger
     cdef object may_dispatch
     cdef TriggerRun run         # that calls the trigger now
@@ -191,7 +266,6 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         if self.native is not NULL:
             with nogil:
                 native_enter()
-                delayed_view_close(self.native)
                 delayed_view_free(self.native)
                 native_leave()
             if self.open:
@@ -343,6 +417,8 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             native_enter()
             fired = delayed_manager_fire(self.native.manager, clock)
             native_leave()
+        if self.factory.idle_millis:
+            self.factory.expire(now=now)
         if fired <= 0:
             return 0
         for view in self.factory.views(self.topic):
@@ -363,19 +439,23 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             raise_all(call_trigger(self))
         return due
 
-    def close(self) -> bool:
+    def close(self, *, now=None) -> bool:
         """No call has an effect any more, and the trigger is not called again. False when it was
         closed.
 
         Waits for a trigger that runs in another thread, but not inside a trigger, which may be the
-        one that the other waits for. With the last view of its topic the messages are forgotten.
+        one that the other waits for. With the last view of its topic the messages are forgotten, or
+        kept for ``topic_manager_idle_millis`` from ``now``: see the factory's ``expire``.
         """
         cdef TriggerRun run
+        if now is not None:
+            now = to_millis(now, "now")
         with calling:
             run = self.run
             was_open, self.open = self.open, False
         if was_open:
             with self.factory.naming:
+                self.factory.keep_idle(self.topic, now)
                 with nogil:
                     native_enter()
                     delayed_view_close(self.native)

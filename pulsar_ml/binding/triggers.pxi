@@ -3,6 +3,11 @@
 from pulsar_ml.sync.atomics cimport i32_exchange_acquire, i32_load_relaxed
 
 
+# Marks a view for the fire that is under way; the views' Python side is called after it.
+cdef void delay_told(void* context, int64_t argument) noexcept nogil:
+    i32_store_relaxed(<pml_i32*>argument, 1)
+
+
 # A thread that calls a view's trigger. No lock is held meanwhile; `done` is set afterwards.
 @cython.final
 @cython.internal
@@ -71,3 +76,20 @@ cdef int raise_all(list errors) except -1:
     if errors:
         raise BaseExceptionGroup(f"{len(errors)} triggers raised", errors)
     return 0
+
+
+# Times of delayed messages ----------------------------------------------------------------------
+
+cdef int64_t to_milliseconds(object value, str role) except? -1:
+    cdef object number = PyNumber_Index(value)
+    if not 0 <= number <= INT64_MAX:
+        raise InvalidSizeError(f"{role}={value!r} is outside 0..{INT64_MAX}")
+    return number
+
+
+# A time, which may be before the clock's zero.
+cdef int64_t to_millis(object value, str role) except? -1:
+    try:
+        return PyNumber_Index(value)
+    except OverflowError:
+        raise InvalidSizeError(f"{role}={value!r} does not fit 64-bit milliseconds") from None

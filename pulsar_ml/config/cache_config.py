@@ -128,7 +128,11 @@ class CacheConfig:
     # Derived values -------------------------------------------------------------------------------
 
     def effective(self, key: str) -> Value:
-        """The value of a setting by its key, derived where the setting is None; None: no limit."""
+        """The value of a setting that holds, by its key; None: no limit.
+
+        It differs from the setting where another one replaces it, and where the setting is None or
+        a 0 that stands for a derived value.
+        """
         setting = BY_KEY[key]
         derived: dict[str, Callable[[], Value]] = {
             "cache_size_mb": lambda: self.cache_size_bytes() // MB,
@@ -137,7 +141,16 @@ class CacheConfig:
             ),
             "max_ack_state_in_bytes_to_persist": lambda: self.ack_state_bytes_to_persist,
         }
+        always: dict[str, Callable[[], Value]] = {
+            "cache_eviction_interval_ms": lambda: self.eviction_interval_millis,
+            "cache_eviction_by_mark_deleted_position": lambda: self.evicts_by_mark_deleted_position,
+            "delayed_delivery_prune_min_interval_millis": (
+                lambda: self.delayed_delivery_prune_interval_millis
+            ),
+        }
         value: Value = getattr(self, setting.name)
+        if setting.name in always:
+            return always[setting.name]()
         return derived[setting.name]() if value is None else value
 
     def cache_size_bytes(self, *, memory: int | None = None) -> int:
@@ -229,6 +242,16 @@ class CacheConfig:
                 self.continue_caching_millis
             ),
             "managed_ledger_cursor_backlogged_threshold": self.cursor_backlogged_threshold,
+            "managed_ledger_minimum_backlog_cursors_for_caching": (
+                self.minimum_backlog_cursors_for_caching
+            ),
+            "managed_ledger_minimum_backlog_entries_for_caching": (
+                self.minimum_backlog_entries_for_caching
+            ),
+            "managed_ledger_max_backlog_between_cursors_for_caching": (
+                self.max_backlog_between_cursors_for_caching
+            ),
+            "delayed_delivery_max_delay_in_millis": self.delayed_delivery_max_delay_in_millis,
             "managed_ledger_max_unacked_ranges_to_persist": self.max_unacked_ranges_to_persist,
             "managed_ledger_max_batch_deleted_index_to_persist": (
                 self.max_batch_deleted_index_to_persist
@@ -250,6 +273,25 @@ class CacheConfig:
             "max_reads_in_flight_bytes": self.max_reads_in_flight_size_in_mb * MB,
             "acquire_timeout_millis": self.max_reads_in_flight_permits_acquire_timeout_millis,
             "acquire_queue_size": self.max_reads_in_flight_permits_acquire_queue_size,
+        }
+
+    def delayed_keywords(self) -> dict[str, Any]:
+        """Keyword arguments of InMemoryDelayedDeliveryTrackerFactory."""
+        return {
+            "tick_time_millis": self.delayed_delivery_tick_time_millis,
+            "strict": self.is_delayed_delivery_deliver_at_time_strict,
+            "fixed_delay_detection_lookahead": self.delayed_delivery_fixed_delay_detection_lookahead,
+            "prune_interval_millis": self.delayed_delivery_prune_interval_millis,
+            "prune_eligible_ratio": self.delayed_delivery_prune_eligible_ratio,
+            "topic_manager_idle_millis": self.delayed_delivery_topic_manager_idle_millis,
+        }
+
+    def receive_buffer_keywords(self) -> dict[str, Any]:
+        """Keyword arguments of ReceiveBufferSize."""
+        return {
+            "minimum": self.broker_adaptive_recv_byte_buf_allocator_minimum_size,
+            "initial": self.broker_adaptive_recv_byte_buf_allocator_initial_size,
+            "maximum": self.broker_adaptive_recv_byte_buf_allocator_maximum_size,
         }
 
     # Changes --------------------------------------------------------------------------------------

@@ -203,7 +203,10 @@ BACKLOG = (
         low=0,
         high=MAX_INT,
         dynamic=True,
-        meaning="The least number of backlogged cursors whose reads are cached; 0: never.",
+        meaning=(
+            "The number of other cursors with a similar backlog at which the reads of a backlogged "
+            "cursor are cached; 0: never."
+        ),
         interplay="Ignored with cacheEvictionByExpectedReadCount.",
     ),
     Setting(
@@ -226,7 +229,7 @@ BACKLOG = (
         low=0,
         high=MAX_INT,
         dynamic=True,
-        meaning="The largest distance of two cursors that cache for each other.",
+        meaning="The largest difference of two backlogs that are similar.",
         interplay="Ignored with cacheEvictionByExpectedReadCount or when "
         "managedLedgerMinimumBacklogCursorsForCaching is 0.",
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Protocol
 
 from pulsar_ml._core import ActiveManagedCursorContainer, ManagedCursorContainer
@@ -81,11 +81,16 @@ class ExpectedReads:
 
 
 class SlowestCursor:
-    """Caches entries while a cursor is active, until the slowest one read or mark-deleted them."""
+    """Caches entries while a cursor is active, until the slowest one read or mark-deleted them.
+
+    ``backlogged`` has the positions of cursors whose reads are cached because others have a backlog
+    like their own; :meth:`cache_for` replaces these cursors.
+    """
 
     def __init__(self, *, by_mark_delete: bool) -> None:
         self.by_mark_delete = by_mark_delete
         self.cursors = ManagedCursorContainer()
+        self.backlogged: dict[str, Position] = {}
 
     def wanted_from(self, read: Position, mark_delete: Position) -> Position:
         return after(mark_delete) if self.by_mark_delete else read
@@ -94,7 +99,16 @@ class SlowestCursor:
         self.cursors.add(cursor, self.wanted_from(read, mark_delete))
 
     def move(self, cursor: str, read: Position, mark_delete: Position) -> None:
-        self.cursors.update_cursor(cursor, self.wanted_from(read, mark_delete))
+        wanted = self.wanted_from(read, mark_delete)
+        self.cursors.update_cursor(cursor, wanted)
+        if cursor in self.backlogged:
+            self.backlogged[cursor] = wanted
+
+    def cache_for(self, cursors: Iterable[tuple[str, Position, Position]]) -> None:
+        """Caches the reads of these backlogged cursors at (name, read, mark-delete position)."""
+        self.backlogged = {
+            name: self.wanted_from(read, mark_delete) for name, read, mark_delete in cursors
+        }
 
     def remove(self, cursor: str) -> None:
         self.cursors.remove_cursor(cursor)
@@ -106,10 +120,11 @@ class SlowestCursor:
         return None if self.cursors.is_empty else 0
 
     def expected_reads_of_stored(self, cursor: str) -> int:
-        return int(cursor in self.cursors)
+        return int(cursor in self.cursors or cursor in self.backlogged)
 
     def evictable_before(self) -> Position | None:
-        return self.cursors.slowest_cursor_position() or EVERYTHING
+        slowest = self.cursors.slowest_cursor_position() or EVERYTHING
+        return min([slowest, *self.backlogged.values()])
 
 
 def caching_strategy(settings: LedgerSettings, clock: Callable[[], int]) -> CachingStrategy:

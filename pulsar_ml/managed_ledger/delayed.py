@@ -16,7 +16,8 @@ class DelayedDelivery:
     The view follows the cursor's mark-delete position. While
     ``dispatcherPauseOnAckPersistentStateEnabled`` pauses the cursor, no message is taken, due or
     not; when dispatch resumes, ``trigger`` is called if a message is due. All methods may be called
-    from any number of threads.
+    from any number of threads. A cursor has one view: a second connection of the same cursor takes
+    over the view of the first one.
 
     Args:
         factory: one for all topics of a broker; the subscriptions of a topic share its index.
@@ -35,7 +36,9 @@ class DelayedDelivery:
     ) -> None:
         self.cursor = cursor
         self.clock = clock
-        self.view = factory.new_tracker(cursor.ledger.name, trigger, may_dispatch=self.may_dispatch)
+        self.view = factory.new_tracker(
+            cursor.ledger.name, trigger, subscription=cursor.name, may_dispatch=self.may_dispatch
+        )
         self.view.update_mark_delete_position(cursor.mark_delete_position, now=clock())
         cursor.on_mark_delete(self.follow)
         cursor.on_dispatch_resumed(self.resume)
@@ -67,7 +70,7 @@ class DelayedDelivery:
     def close(self) -> None:
         """Closes the view; the cursor stays open."""
         self.cursor.remove_listeners(self.follow, self.resume)
-        self.view.close()
+        self.view.close(now=self.clock())
 
     def follow(self, mark: Position) -> None:
         try:

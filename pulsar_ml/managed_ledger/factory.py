@@ -18,6 +18,7 @@ from pulsar_ml.managed_ledger.fork_lock import AfterFork, ForkLock
 from pulsar_ml.managed_ledger.ledger import ManagedLedger
 from pulsar_ml.managed_ledger.settings import LedgerSettings
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage
+from pulsar_ml.managed_ledger.topic_names import topic_name
 
 
 def expire_reads(ledger: ManagedLedger, now_ns: int) -> None:
@@ -26,6 +27,10 @@ def expire_reads(ledger: ManagedLedger, now_ns: int) -> None:
 
 def check_backlog(ledger: ManagedLedger, now_ns: int) -> None:
     ledger.check_backlogged_cursors()
+
+
+def select_backlogged(ledger: ManagedLedger, now_ns: int) -> None:
+    ledger.check_cursors_to_cache_entries()
 
 
 def flush_if_due(ledger: ManagedLedger, now_ns: int) -> None:
@@ -135,8 +140,9 @@ class ManagedLedgerFactory(AfterFork):
     def expire(self) -> None:
         """Runs the periodic tasks.
 
-        Fails reads and permit requests that timed out, deactivates cursors that are far behind, and
-        flushes the cursors of ledgers whose flush interval is over. An exception of one ledger is
+        Fails reads and permit requests that timed out, deactivates cursors that are far behind,
+        selects backlogged cursors whose reads are cached, and flushes the cursors of ledgers whose
+        flush interval is over. An exception of one ledger is
         raised after the other ledgers had their turn.
         """
         now = self.clock()
@@ -147,7 +153,7 @@ class ManagedLedgerFactory(AfterFork):
             [
                 partial(task, ledger, now)
                 for ledger in ledgers
-                for task in (expire_reads, check_backlog, flush_if_due)
+                for task in (expire_reads, check_backlog, select_backlogged, flush_if_due)
             ]
         )
 
@@ -166,8 +172,9 @@ class ManagedLedgerFactory(AfterFork):
     def cursor_metadata_sizes(self) -> list[tuple[tuple[str, str, str], int]]:
         """Metadata bytes of each cursor by (namespace, topic, subscription).
 
-        Registry.add_cursor_metadata takes this method. The topic is the managed ledger's name, and
-        the namespace the tenant and namespace in it. Closed ledgers are left out.
+        Registry.add_cursor_metadata takes this method. Namespace and topic are those of the managed
+        ledger's name, in either form: ``persistent://tenant/namespace/topic`` or
+        ``tenant/namespace/persistent/topic``. Closed ledgers are left out.
         """
         with self.lock:
             ledgers = list(self.ledgers.values())
@@ -175,11 +182,11 @@ class ManagedLedgerFactory(AfterFork):
         for ledger in ledgers:
             if ledger.closed:
                 continue
-            namespace = ledger.name.partition("://")[2].rpartition("/")[0]
+            name = topic_name(ledger.name)
             with ledger.lock:
                 cursors = list(ledger.cursors.values())
             sizes += [
-                ((namespace, ledger.name, cursor.name), cursor.acks.size) for cursor in cursors
+                ((name.namespace, name.topic, cursor.name), cursor.acks.size) for cursor in cursors
             ]
         return sizes
 

@@ -14,7 +14,7 @@ from pulsar_ml._core import (
     ManagedCursorContainer,
 )
 from pulsar_ml.errors import ClosedError, StorageError, UsageError
-from pulsar_ml.managed_ledger.caching_strategy import caching_strategy
+from pulsar_ml.managed_ledger.caching_strategy import SlowestCursor, caching_strategy
 from pulsar_ml.managed_ledger.checks import check_bytes, check_name, check_position
 from pulsar_ml.managed_ledger.cursors.cursor import CURSOR_PREFIX, ManagedCursor
 from pulsar_ml.managed_ledger.entry_cache import EntryCache
@@ -88,8 +88,13 @@ class ManagedLedger:
 
     # Adding ---------------------------------------------------------------------------------------
 
-    def add_entry(self, data: bytes) -> Position:
+    def add_entry(
+        self, data: bytes, *, deliver_at: int | None = None, now: int | None = None
+    ) -> Position:
         """Appends an entry and returns its position, once the storage has it.
+
+        A delayed entry has a time of delivery and the present time, both in milliseconds;
+        UsageError refuses a delay above delayed_delivery_max_delay_in_millis.
 
         The entry is cached, with one expected read for each active cursor, when a cursor is active
         or was within the grace period. After StorageError a new ledger begins; the failed entry may
@@ -97,6 +102,7 @@ class ManagedLedger:
         that is not bytes-like.
         """
         data = check_bytes(data)
+        self.check_delay(deliver_at, now)
         with self.adding:
             self.check_open()
             ledger_id, entry_id = self.next_position()
@@ -111,6 +117,18 @@ class ManagedLedger:
             with self.lock:
                 self.log.add(ledger_id, len(data))
         return at
+
+    def check_delay(self, deliver_at: int | None, now: int | None) -> None:
+        most = self.settings.delayed_delivery_max_delay_in_millis
+        if deliver_at is None or most == 0:
+            return
+        if now is None:
+            raise UsageError(f"deliver_at={deliver_at} has no present time; pass now")
+        if deliver_at - now > most:
+            raise UsageError(
+                f"the delay of {deliver_at - now} ms exceeds delayedDeliveryMaxDelayInMillis, "
+                f"which is {most}; use a shorter delay"
+            )
 
     def begin_ledger(self) -> None:
         """Lets the next entry begin a ledger, as after a failure of the storage."""
@@ -290,6 +308,36 @@ class ManagedLedger:
         for cursor in behind:
             cursor.set_inactive()
         return [cursor.name for cursor in behind]
+
+    def check_cursors_to_cache_entries(self) -> list[str]:
+        """Selects the backlogged cursors whose storage reads are cached; returns their names.
+
+        A durable cursor is selected when at least
+        ``managed_ledger_minimum_backlog_cursors_for_caching`` others have a backlog like its own.
+        No effect under the strategy of expected reads.
+        """
+        settings, active = self.settings, self.active
+        least = settings.managed_ledger_minimum_backlog_cursors_for_caching
+        if least == 0 or not isinstance(active, SlowestCursor):
+            return []
+        with self.lock:
+            durable = [cursor for cursor in self.cursors.values() if cursor.durable]
+        backlogs = [(cursor, cursor.unread) for cursor in durable]
+        selected = [
+            cursor
+            for cursor, backlog in backlogs
+            if backlog >= settings.managed_ledger_minimum_backlog_entries_for_caching
+            and sum(
+                abs(backlog - other)
+                <= settings.managed_ledger_max_backlog_between_cursors_for_caching
+                for _, other in backlogs
+            )
+            > least
+        ]
+        active.cache_for(
+            (each.name, each.read_position, each.mark_delete_position) for each in selected
+        )
+        return [cursor.name for cursor in selected]
 
     def trim(self) -> list[int]:
         """Deletes the ledgers that every durable cursor has passed; returns their ids.

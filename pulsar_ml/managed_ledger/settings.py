@@ -34,6 +34,13 @@ class LedgerSettings:
         managed_ledger_max_entries_per_ledger: entries after which a new ledger begins.
         managed_ledger_cursor_backlogged_threshold: without expected reads: a cursor with more
             unread entries is not active.
+        managed_ledger_minimum_backlog_cursors_for_caching: without expected reads: the entries that
+            a durable cursor reads from storage are cached when so many other durable cursors have
+            a backlog like its own, whether they are active or not; 0: for active cursors only.
+        managed_ledger_minimum_backlog_entries_for_caching: the least backlog of such a cursor.
+        managed_ledger_max_backlog_between_cursors_for_caching: the largest difference of two
+            backlogs that are alike.
+        delayed_delivery_max_delay_in_millis: the longest delay of a new entry; 0: no limit.
         managed_ledger_max_unacked_ranges_to_persist: most stored ranges of acknowledged entries.
         managed_ledger_max_batch_deleted_index_to_persist: most stored partly acknowledged batches.
         managed_ledger_max_unacked_ranges_to_persist_in_metadata_store: most ranges stored in the
@@ -53,6 +60,10 @@ class LedgerSettings:
     continue_caching_added_entries_after_last_active_cursor_leaves_millis: int = 2000
     managed_ledger_max_entries_per_ledger: int = 50_000
     managed_ledger_cursor_backlogged_threshold: int = 1000
+    managed_ledger_minimum_backlog_cursors_for_caching: int = 0
+    managed_ledger_minimum_backlog_entries_for_caching: int = 1000
+    managed_ledger_max_backlog_between_cursors_for_caching: int = 1000
+    delayed_delivery_max_delay_in_millis: int = 0
     managed_ledger_read_entry_timeout_millis: int = 0
     managed_ledger_max_unacked_ranges_to_persist: int = 10_000
     managed_ledger_max_batch_deleted_index_to_persist: int = 10_000

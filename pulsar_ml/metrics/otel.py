@@ -48,7 +48,14 @@ def export(
             description=instrument.description,
         )
     for gauge in registry.labelled:
-        meter.create_observable_gauge(
+        if gauge.exporter == "prometheus":
+            continue
+        create_labelled = (
+            meter.create_observable_gauge
+            if gauge.kind == "gauge"
+            else meter.create_observable_up_down_counter
+        )
+        create_labelled(
             gauge.name,
             callbacks=[labelled_observer(gauge, common)],
             unit=gauge.unit,
@@ -79,6 +86,7 @@ def labelled_observer(
 
     def observe(options: CallbackOptions) -> Iterable[Observation]:
         for labels, number in gauge.read():
-            yield Observation(number, {**common, **dict(zip(gauge.labels, labels, strict=True))})
+            known = zip(gauge.labels, labels, strict=True)
+            yield Observation(number, {**common, **{name: text for name, text in known if text}})
 
     return observe

@@ -90,6 +90,8 @@ class PrometheusCollector:
                     number = number / seconds if seconds else 0.0
                 yield self.metric(family, number)
         for gauge in self.registry.labelled:
+            if gauge.exporter == "opentelemetry":
+                continue
             metric = self.families.GaugeMetricFamily(
                 gauge.name, gauge.description, labels=["cluster", *gauge.labels]
             )

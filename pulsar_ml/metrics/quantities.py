@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Literal, Protocol, TypeAlias
 
+from pulsar_ml.managed_ledger.topic_names import topic_name
 from pulsar_ml.stats import CacheStats
 
 # The numbers of quantities by name, without quantities that are not measured.
@@ -37,7 +38,9 @@ class CountingManager(Protocol):
 class Labelled:
     """A gauge with labels of its own, for example with one value for each cursor.
 
-    ``read`` returns pairs of (label values in the order of ``labels``, number).
+    ``read`` returns pairs of (label values in the order of ``labels``, number). A value "" is left
+    out of an OpenTelemetry observation. ``exporter`` is "prometheus" or "opentelemetry" for a gauge
+    that only one of them has; ``kind`` is that of the OpenTelemetry instrument.
     """
 
     name: str
@@ -45,6 +48,8 @@ class Labelled:
     description: str
     labels: tuple[str, ...]
     read: Callable[[], Iterable[tuple[Sequence[str], float]]]
+    exporter: Literal["both", "prometheus", "opentelemetry"] = "both"
+    kind: Literal["gauge", "up-down counter"] = "gauge"
 
 
 class Registry:
@@ -95,6 +100,14 @@ class Registry:
             )
         )
 
+    def add_delayed(self, trackers: DelayedTrackers) -> None:
+        """Adds the delayed messages of a tracker factory, by topic and subscription.
+
+        Namespace and topic are those of the names that the trackers were made for, in either form.
+        """
+        for gauge in delayed_gauges(trackers):
+            self.add_labelled(gauge)
+
     def read(self) -> Quantities:
         """The present quantities of all sources."""
         total: dict[str, int] = {}
@@ -102,6 +115,70 @@ class Registry:
             for name, number in source().items():
                 total[name] = total.get(name, 0) + number
         return total
+
+
+class DelayedTrackers(Protocol):
+    """The part of an InMemoryDelayedDeliveryTrackerFactory that metrics use."""
+
+    def delayed_messages(self) -> list[tuple[str, str, int]]: ...
+    def index_sizes(self) -> list[tuple[str, int]]: ...
+
+
+def delayed_gauges(trackers: DelayedTrackers) -> tuple[Labelled, ...]:
+    """Pulsar's gauges of delayed messages: two for Prometheus and one for OpenTelemetry."""
+
+    def by_subscription() -> Iterable[tuple[Sequence[str], float]]:
+        for topic, subscription, messages in trackers.delayed_messages():
+            name = topic_name(topic)
+            yield (name.namespace, name.topic, subscription), messages
+
+    def by_topic() -> Iterable[tuple[Sequence[str], float]]:
+        totals: dict[tuple[str, ...], int] = {}
+        for topic, _, messages in trackers.delayed_messages():
+            name = topic_name(topic)
+            partition = "" if name.partition is None else str(name.partition)
+            labels = (name.domain, name.tenant, name.namespace, name.base, partition)
+            totals[labels] = totals.get(labels, 0) + messages
+        yield from totals.items()
+
+    def sizes() -> Iterable[tuple[Sequence[str], float]]:
+        for topic, size in trackers.index_sizes():
+            name = topic_name(topic)
+            yield (name.namespace, name.topic), size
+
+    return (
+        Labelled(
+            "pulsar_subscription_delayed",
+            "{entry}",
+            "The number of entries that wait for their time of delivery.",
+            ("namespace", "topic", "subscription"),
+            by_subscription,
+            "prometheus",
+        ),
+        Labelled(
+            "pulsar_delayed_message_index_size_bytes",
+            "By",
+            "The memory of the topic's index of delayed messages.",
+            ("namespace", "topic"),
+            sizes,
+            "prometheus",
+        ),
+        Labelled(
+            "pulsar.broker.topic.subscription.delayed.entry.count",
+            "{entry}",
+            "The total number of message batches (entries) delayed for dispatching.",
+            (
+                "pulsar.domain",
+                "pulsar.tenant",
+                "pulsar.namespace",
+                "pulsar.topic",
+                "pulsar.partition.index",
+            ),
+            by_topic,
+            "opentelemetry",
+            "up-down counter",
+        ),
+    )
 
 
 def manager_quantities(manager: CountingManager) -> Quantities:

@@ -9,15 +9,19 @@
 # DELAY_NOTED it is known when each was due at the earliest, so a thread sees when one of them comes
 # too early.
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport expect_equal, violate
-from pulsar_ml.structures.delay_bucket cimport DelayBucket, DelayLedger, DelayRule, add_saturating
+from pulsar_ml.structures.delay_bucket cimport (
+    DelayBucket, DelayLedger, add_saturating, bucket_at, bucket_copy,
+)
+from pulsar_ml.structures.delayed_table cimport DelayTable, table_next
 from pulsar_ml.structures.entry_set cimport (
     BLOCK_ARRAY, BLOCK_BITMAP, BLOCK_RUNS, SET_ARRAY_MOST, SET_WORDS, EntrySet, SetBlock,
 )
 from pulsar_ml.structures.position cimport Position, position
+from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock_read
 from pulsar_ml.sync.atomics cimport (
     i64_cas_weak_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64,
 )
@@ -184,3 +188,39 @@ cdef inline void delay_inspect_bucket(
         in_bucket += in_set
     expect_equal(violation, b"I91", b"messages of a bucket", in_bucket, bucket.count)
     count[0] += in_bucket
+
+
+# Every bucket under its lock; how many messages are in all. `there`: which of those with notes.
+cdef inline int64_t delay_inspect_table(
+    DelayTable* table, bint* there, int64_t* bytes, PmlViolation* violation
+) noexcept nogil:
+    cdef int64_t key = 0
+    cdef int64_t count = 0
+    cdef int64_t n, i
+    cdef uint32_t handle
+    cdef DelayBucket* bucket
+    cdef bint owned
+    cdef Position[64] got
+    bytes[0] = 0
+    while not violation.found:
+        handle = table_next(table, &key, INT64_MAX, False)
+        if not handle:
+            break
+        bucket = bucket_at(table.buckets, handle)
+        stamped_lock_read(&bucket.lock)
+        owned = bucket.owner == <void*>table and bucket.key == key
+        if owned:
+            delay_inspect_bucket(bucket, &count, bytes, violation)
+            n = bucket_copy(bucket, position(-1, -1), got, 64)
+            for i in range(n):
+                if there is not NULL and delay_number(got[i]) < DELAY_NOTED:
+                    there[delay_number(got[i])] = True
+        elif there is not NULL:
+            violate(violation, b"I98", b"the bucket of %lld is another one", key, 0, 0)
+        stamped_unlock_read(&bucket.lock)
+        if not owned:
+            continue
+        if key == INT64_MAX:
+            break
+        key += 1
+    return count

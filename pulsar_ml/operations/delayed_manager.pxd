@@ -11,22 +11,23 @@ from libc.string cimport memset
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
     DELAY_BATCH, DELAY_CHUNK, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
-    delay_inspect_bucket, delay_latest, delay_note_time, delay_notes_init, delay_number, delay_position,
+    delay_inspect_table, delay_latest, delay_note_time, delay_notes_init, delay_number, delay_position,
     delay_stride, delay_take, delay_time, raise_to,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
-from pulsar_ml.structures.delay_bucket cimport DelayBucket, bucket_at, bucket_copy
 from pulsar_ml.structures.delayed_manager cimport (
-    DelayedFactory, DelayedManager, DelayedSettings, DelayedView, delayed_factory_destroy,
-    delayed_factory_init, delayed_manager_buckets, delayed_manager_count, delayed_manager_fire,
-    delayed_manager_next_fire, delayed_manager_set_tick, delayed_view_add, delayed_view_clear,
-    delayed_view_close, delayed_view_count, delayed_view_free, delayed_view_has_message,
-    delayed_view_mark_delete, delayed_view_open, delayed_view_scheduled, delayed_view_should_pause,
+    delayed_manager_buckets, delayed_manager_count, delayed_manager_fire, delayed_manager_next_fire,
+    delayed_manager_set_tick, delayed_view_add, delayed_view_clear, delayed_view_count,
+    delayed_view_has_message, delayed_view_mark_delete, delayed_view_scheduled,
+    delayed_view_should_pause,
 )
-from pulsar_ml.structures.delayed_table cimport table_limit, table_next
 from pulsar_ml.structures.delayed_tracker cimport DELAY_CLOSED, DELAY_NO_MEMORY, DELAY_TRACKED, TIMER_OFF
+from pulsar_ml.structures.delayed_views cimport (
+    DelayedFactory, DelayedManager, DelayedSettings, DelayedView, delayed_factory_destroy,
+    delayed_factory_init, delayed_view_close, delayed_view_free, delayed_view_open,
+)
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
@@ -70,6 +71,7 @@ cdef enum:
     DV_HIDE
     DV_TRIGGER_CLOSED
     DV_EARLY
+    DV_TWIN
 
 
 # The notes about a view, kept beside it.
@@ -113,7 +115,7 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
         release(run)
         return NULL
     if delayed_factory_init(
-            &run.factory, DelayedSettings(settings[0], settings[1] != 0, settings[2], settings[4]),
+            &run.factory, DelayedSettings(settings[0], settings[1] != 0, settings[2], settings[4], 1.0),
             manager_triggered, run, 3, 1 << 16) != PML_OK:
         release(run.clocks.times)
         release(run)
@@ -157,28 +159,36 @@ cdef inline bint manager_is_closed(DelayedView* view) noexcept nogil:
     return closed
 
 
-# A new view for a slot whose view is closed; `fresh` says whether it was.
+# Opens the view of a slot, which is its subscription: `fresh` says whether it is a new view.
 cdef inline int64_t manager_run_open(ManagerRun* run, int64_t slot, int64_t* fresh) noexcept nogil:
     cdef int64_t status = DELAY_TRACKED
     cdef ViewNote* note = NULL
+    cdef DelayedView* view
     monitor_enter(&run.monitor)
-    fresh[0] = run.opened < DV_SLOTS or manager_is_closed(manager_note(run, slot).view)
-    if fresh[0]:
-        if run.opened == DV_VIEWS:
-            status = DV_FULL
+    fresh[0] = run.opened < DV_SLOTS
+    note = &run.views[run.opened]
+    if run.opened == DV_VIEWS:
+        fresh[0] = manager_is_closed(manager_note(run, slot).view)
+        status = DV_FULL if fresh[0] else DELAY_TRACKED
+    else:
+        note.topic = slot % DV_TOPICS
+        i64_store_relaxed(&note.most_marked, -1)
+        # It reads when it begins.
+        i32_store_relaxed(&note.due, 1)
+        view = delayed_view_open(&run.factory, note.topic, slot, run.opened)
+        if view is NULL:
+            status = DELAY_NO_MEMORY
+            # An open view needs no memory.
+            fresh[0] = 1
+        elif run.opened >= DV_SLOTS and view is manager_note(run, slot).view:
+            # The slot still holds it.
+            delayed_view_free(view)
         else:
-            note = &run.views[run.opened]
-            note.topic = slot % DV_TOPICS
-            i64_store_relaxed(&note.most_marked, -1)
-            # It reads when it begins.
-            i32_store_relaxed(&note.due, 1)
-            note.view = delayed_view_open(&run.factory, note.topic, run.opened)
-            if note.view is NULL:
-                status = DELAY_NO_MEMORY
-            else:
-                # An exchange: all changes of a slot in one order with the looks at it.
-                i32_exchange_release(&run.slots[slot], <int32_t>run.opened)
-                run.opened += 1
+            fresh[0] = 1
+            note.view = view
+            # An exchange: all changes of a slot in one order with the looks at it.
+            i32_exchange_release(&run.slots[slot], <int32_t>run.opened)
+            run.opened += 1
     monitor_leave(&run.monitor)
     return status
 
@@ -226,43 +236,6 @@ cdef inline void manager_run_scheduled(
     result.words[1] = <int64_t>digest
 
 
-# Every bucket under its lock; how many messages are in all. `there`: which of those with notes.
-cdef inline int64_t manager_inspect(
-    ManagerRun* run, DelayedManager* manager, bint* there, int64_t* bytes, PmlViolation* violation
-) noexcept nogil:
-    cdef int64_t key = 0
-    cdef int64_t count = 0
-    cdef int64_t ignored = 0
-    cdef int64_t n, i
-    cdef uint32_t handle
-    cdef DelayBucket* bucket
-    cdef bint owned
-    cdef Position[64] got
-    bytes[0] = 0
-    while not violation.found:
-        handle = table_next(&manager.table, &key, INT64_MAX, False)
-        if not handle:
-            break
-        bucket = bucket_at(&run.factory.buckets, handle)
-        stamped_lock_read(&bucket.lock)
-        owned = bucket.owner == <void*>&manager.table and bucket.key == key
-        if owned:
-            delay_inspect_bucket(bucket, &count, bytes, violation)
-            n = bucket_copy(bucket, position(-1, -1), got, 64)
-            for i in range(n):
-                if there is not NULL and delay_number(got[i]) < DELAY_NOTED:
-                    there[delay_number(got[i])] = True
-        elif there is not NULL:
-            violate(violation, b"I98", b"the bucket of %lld is another one", key, 0, 0)
-        stamped_unlock_read(&bucket.lock)
-        if not owned:
-            continue
-        if key == INT64_MAX:
-            break
-        key += 1
-    return count
-
-
 cdef inline void manager_mistake(ManagerRun* run, int64_t code) noexcept nogil:
     cdef ViewNote* note = manager_note(run, 0)
     cdef DelayedManager* manager = note.view.manager
@@ -280,6 +253,8 @@ cdef inline void manager_mistake(ManagerRun* run, int64_t code) noexcept nogil:
         i32_store_relaxed(&note.closed, 0)
     elif code == DV_EARLY:
         run.notes[0].strict = True
+    elif code == DV_TWIN:
+        note.view.subscription = DV_SLOTS - 1
 
 
 cdef inline void manager_of_view(
@@ -326,7 +301,7 @@ cdef inline void manager_of_view(
     elif call.code == DV_TOPIC:
         result.words[0] = delayed_manager_count(view.manager)
         result.words[1] = delayed_manager_buckets(view.manager)
-        manager_inspect(run, view.manager, NULL, &at, violation)
+        delay_inspect_table(&view.manager.table, NULL, &at, violation)
 
 
 cdef inline void manager_apply(
@@ -363,7 +338,7 @@ cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolatio
     for i in range(DELAY_NOTED):
         there[i] = False
     expect_equal(violation, b"I91", b"messages of a topic", delayed_manager_count(note.view.manager),
-                 manager_inspect(run, note.view.manager, there, &bytes, violation))
+                 delay_inspect_table(&note.view.manager.table, there, &bytes, violation))
     expect_equal(violation, b"ES-3", b"bytes of a topic",
                  i64_load_relaxed(&note.view.manager.table.bytes), bytes)
     for i in range(DELAY_NOTED):
@@ -390,12 +365,31 @@ cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolatio
             violate(violation, b"I94", b"message %lld never came to a view", i, 0, 0)
 
 
+# At quiescence: each subscription has one view in its topic.
+cdef inline void manager_check_identity(ManagerRun* run, PmlViolation* violation) noexcept nogil:
+    cdef DelayedManager* manager = run.factory.managers
+    cdef DelayedView* view
+    cdef DelayedView* other
+    while manager is not NULL:
+        view = manager.views
+        while view is not NULL:
+            other = view.next
+            while other is not NULL:
+                if other.subscription == view.subscription:
+                    violate(violation, b"DM-10", b"subscription %lld has two open views",
+                            view.subscription, 0, 0)
+                other = other.next
+            view = view.next
+        manager = manager.next
+
+
 cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept nogil:
     cdef ManagerRun* run = <ManagerRun*>instance
     cdef ViewNote* note
     cdef PmlResult ignored
     cdef int64_t i
     memset(&ignored, 0, sizeof(ignored))
+    manager_check_identity(run, violation)
     # Before the check itself makes views read.
     for i in range(run.opened):
         if i32_load_relaxed(&run.views[i].prunes) and not run.views[i].view.manager.table.pruned:
@@ -474,3 +468,4 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_operation(table, DV_HIDE, b"hide", 0, 0)
     table_operation(table, DV_TRIGGER_CLOSED, b"trigger_closed", 0, 0)
     table_operation(table, DV_EARLY, b"early", 0, 0)
+    table_operation(table, DV_TWIN, b"twin", 0, 0)

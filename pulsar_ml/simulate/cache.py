@@ -3,11 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from random import Random
 from typing import Protocol
 
-from pulsar_ml import ActiveManagedCursorContainer, Entry, EntryCacheManager, RangeCache
+from pulsar_ml import (
+    ActiveManagedCursorContainer,
+    Entry,
+    EntryCacheManager,
+    InMemoryDelayedDeliveryTrackerFactory,
+    RangeCache,
+)
 from pulsar_ml.config import Reading
 from pulsar_ml.simulate.clock import MILLI, NANOS, VirtualClock
+from pulsar_ml.simulate.latency import Latency
 from pulsar_ml.simulate.result import Counters
 
 # All payloads are slices of these zeros: only the lengths of payloads matter here.
@@ -17,10 +25,13 @@ Deliver = Callable[[Sequence[Entry]], None]
 
 
 class Cursor(Protocol):
-    """A cursor of one topic; entries below ``position`` were read."""
+    """A cursor of one topic; it read the entries below ``position``, acknowledged those below
+    ``marked``.
+    """
 
     name: str
     position: int
+    marked: int
 
 
 class Broker:
@@ -30,11 +41,14 @@ class Broker:
         "_interval",
         "audit",
         "by_expected_reads",
+        "by_mark_delete",
         "clock",
         "counters",
+        "delayed",
         "dispatch_nanos",
         "latency",
         "manager",
+        "random",
         "settings",
     )  # fmt: skip
 
@@ -43,7 +57,8 @@ class Broker:
         settings: Reading,
         clock: VirtualClock,
         *,
-        latency: int,
+        latency: Latency,
+        random: Random,
         dispatch_nanos: int,
         audit: bool,
     ) -> None:
@@ -51,13 +66,20 @@ class Broker:
         self.audit = Audit() if audit else None
         self.settings = settings
         self.latency = latency
+        self.random = random
         self.dispatch_nanos = dispatch_nanos
         self.counters = Counters()
         config = settings.config
         self.by_expected_reads = config.cache_eviction_by_expected_read_count
+        self.by_mark_delete = config.evicts_by_mark_deleted_position
+        self.delayed = InMemoryDelayedDeliveryTrackerFactory(**config.delayed_keywords())
         self.manager = EntryCacheManager(**config.manager_keywords(), clock=clock)
         self._interval = config.eviction_interval_millis * MILLI
         clock.after(self._interval, self._evict)
+
+    def after_storage(self, call: Callable[[], None]) -> None:
+        """Schedules ``call`` after the duration of a storage read."""
+        self.clock.after(self.latency.nanos(self.random), call)
 
     def _evict(self) -> None:
         self.counters.pinned(self.manager.size, self._interval)
@@ -102,16 +124,18 @@ class StorageRead:
 class CacheRead:
     """A read through the cache: its copies so far, and the number of storage reads it waits for."""
 
-    __slots__ = ("copies", "deliver", "first", "last", "waits_for")
+    __slots__ = ("copies", "deliver", "first", "last", "started", "waits_for")
 
-    def __init__(self, first: int, last: int, deliver: Deliver) -> None:
+    def __init__(self, first: int, last: int, deliver: Deliver, started: int) -> None:
+        self.started = started
         self.first = first
         self.last = last
         self.deliver = deliver
         self.copies: dict[int, Entry] = {}
         self.waits_for = 0
 
-    def finish(self) -> None:
+    def finish(self, broker: Broker) -> None:
+        broker.counters.durations.add(broker.clock.now - self.started)
         self.deliver([self.copies[entry] for entry in sorted(self.copies)])
 
 
@@ -139,21 +163,25 @@ class CachedLedger:
     # Cursors --------------------------------------------------------------------------------------
 
     def activate(self, cursor: Cursor) -> None:
-        self.cursors.add(cursor.name, (self.number, cursor.position))
+        self.cursors.add(cursor.name, (self.number, self._wanted_from(cursor)))
 
     def deactivate(self, cursor: Cursor) -> None:
         self.cursors.remove_cursor(cursor.name, now_ns=self.broker.clock.now)
 
     def on_cursor_moved(self, cursor: Cursor) -> None:
-        """A cursor on_cursor_moved.
+        """Takes over the position of a cursor.
 
-        Without expected reads the cache drops what every active cursor has read.
+        Without expected reads the cache drops what every active cursor has read, or acknowledged
+        where the settings say so.
         """
-        self.cursors.update_cursor(cursor.name, (self.number, cursor.position))
+        self.cursors.update_cursor(cursor.name, (self.number, self._wanted_from(cursor)))
         if not self.broker.by_expected_reads:
             slowest = self.cursors.slowest_cursor_position()
             if slowest is not None:
                 self.cache.remove_range((self.number, 0), slowest, last_inclusive=False)
+
+    def _wanted_from(self, cursor: Cursor) -> int:
+        return cursor.marked if self.broker.by_mark_delete else cursor.position
 
     def _expected_reads(self, reader: Cursor) -> int:
         if not self.broker.by_expected_reads:
@@ -182,7 +210,7 @@ class CachedLedger:
 
     def read(self, reader: Cursor, first: int, last: int, deliver: Deliver) -> None:
         """Passes copies of [first, last] to ``deliver``, at once or after storage reads."""
-        cache_read = CacheRead(first, last, deliver)
+        cache_read = CacheRead(first, last, deliver, self.broker.clock.now)
         for entry in self.cache.get_range((self.number, first), (self.number, last)):
             with entry:
                 cache_read.copies[entry.entry_id] = entry.copy()
@@ -190,7 +218,7 @@ class CachedLedger:
         if len(cache_read.copies) < last - first + 1:
             self._fill(reader, cache_read)
         if not cache_read.waits_for:
-            cache_read.finish()
+            cache_read.finish(self.broker)
 
     def read_one(self, entry: int, deliver: Deliver) -> None:
         """Reads one entry for a replay; an entry from storage is not cached."""
@@ -201,10 +229,17 @@ class CachedLedger:
         if cached is not None:
             with cached:
                 copy = cached.copy()
+            counters.durations.add(0)
             deliver([copy])
             return
         counters.storage(1, self.lengths[entry])
-        self.broker.clock.after(self.broker.latency, lambda: deliver([self._stored(entry, 0)]))
+        started = self.broker.clock.now
+
+        def on_stored() -> None:
+            counters.durations.add(self.broker.clock.now - started)
+            deliver([self._stored(entry, 0)])
+
+        self.broker.after_storage(on_stored)
 
     def _stored(self, entry: int, expected: int) -> Entry:
         return self.broker.manager.entry(
@@ -238,9 +273,7 @@ class CachedLedger:
         storage_read = StorageRead(first, end - 1)
         self._storage_reads.append(storage_read)
         self.broker.counters.storage(end - first, sum(self.lengths[first:end]))
-        self.broker.clock.after(
-            self.broker.latency, lambda: self._finish_storage_read(storage_read, reader)
-        )
+        self.broker.after_storage(lambda: self._finish_storage_read(storage_read, reader))
         return storage_read
 
     def _finish_storage_read(self, storage_read: StorageRead, reader: Cursor) -> None:
@@ -256,7 +289,7 @@ class CachedLedger:
         for cache_read in storage_read.listeners:
             cache_read.waits_for -= 1
             if not cache_read.waits_for:
-                cache_read.finish()
+                cache_read.finish(self.broker)
 
 
 def seconds(value: float) -> int:

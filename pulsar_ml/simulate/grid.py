@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.simulate.choices import LEAST_GAIN, MIB
 from pulsar_ml.simulate.result import Result
 from pulsar_ml.simulate.run import simulate
 from pulsar_ml.simulate.variant import Variant
@@ -45,6 +46,8 @@ class Scored:
     settings: Mapping[str, Any]
     objective: float
     hit_rate: float
+    joined_rate: float
+    p99_millis: float
     mean_pinned_bytes: float
     max_pinned_bytes: int
     eviction_steps: float
@@ -68,10 +71,14 @@ def points(
     base: Mapping[str, Any],
     seeds: Sequence[int],
 ) -> list[Point]:
-    """The points of every combination of the axes over ``base``, one for each seed."""
+    """The points of ``base`` alone, then of every combination of the axes over it.
+
+    There is one for each seed.
+    """
     names = list(axes)
     combinations = itertools.product(*(axes[name] for name in names))
-    return [
+    today = [Point(workload, text, seed, dict(base)) for seed in seeds]
+    return today + [
         Point(workload, text, seed, {**base, **dict(zip(names, values, strict=True))})
         for values in combinations
         for seed in seeds
@@ -98,6 +105,8 @@ def scored(results: Sequence[tuple[Point, Mapping[str, Any]]], objective: str) -
             settings=group[0][0].settings,
             objective=_mean(group, objective),
             hit_rate=_mean(group, "hit_rate"),
+            joined_rate=_mean(group, "joined_rate"),
+            p99_millis=sum(result["read_millis"]["p99"] for _, result in group) / len(group),
             mean_pinned_bytes=_mean(group, "mean_pinned_bytes"),
             max_pinned_bytes=max(result["max_pinned_bytes"] for _, result in group),
             eviction_steps=_mean(group, "eviction_steps"),
@@ -119,3 +128,25 @@ def _mean(group: Sequence[tuple[Point, Mapping[str, Any]]], name: str) -> float:
         1 - result["hit_rate"] if name == "miss_rate" else result[name] for _, result in group
     ]
     return sum(values) / len(values)
+
+
+def is_base(score: Scored, base: Mapping[str, Any]) -> bool:
+    """True for the choice of ``base`` alone, also when it is a tie of another one."""
+    return any(dict(settings) == dict(base) for settings in (score.settings, *score.ties))
+
+
+def grid_advice(found: Sequence[Scored], today: Scored) -> str:
+    """One sentence: the settings with the least objective, or to keep today's."""
+    best = found[0]
+    if best is today or best.objective >= today.objective * (1 - LEAST_GAIN):
+        return "Keep today's settings: no combination has an objective that is 1 % smaller."
+    changed = ", ".join(
+        f"{key}={value}"
+        for key, value in best.settings.items()
+        if key not in today.settings or str(today.settings[key]) != str(value)
+    )
+    return (
+        f"Set {changed}: the objective is {1 - best.objective / today.objective:.1%} smaller, "
+        f"with {best.mean_pinned_bytes / MIB:,.1f} MiB on average instead of "
+        f"{today.mean_pinned_bytes / MIB:,.1f}."
+    )

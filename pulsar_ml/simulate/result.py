@@ -6,18 +6,37 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from pulsar_ml.simulate.latency import Durations
+
 
 class Counters:
     """The counters of a running simulation."""
 
     __slots__ = (
-        "hits", "joined", "max_pinned", "pinned_time", "pinned_total", "replay_hits", "replayed",
-        "requested", "samples", "storage_bytes", "storage_entries", "storage_reads",
+        "delayed",
+        "durations",
+        "hits",
+        "joined",
+        "max_ack_state_bytes",
+        "max_delayed_bytes",
+        "max_pinned",
+        "pinned_time",
+        "pinned_total",
+        "redelivered",
+        "replay_hits",
+        "replayed",
+        "requested",
+        "samples",
+        "storage_bytes",
+        "storage_entries",
+        "storage_reads",
     )  # fmt: skip
 
     def __init__(self) -> None:
         self.requested = self.hits = self.joined = 0
-        self.replayed = self.replay_hits = 0
+        self.replayed = self.replay_hits = self.redelivered = 0
+        self.delayed = self.max_ack_state_bytes = self.max_delayed_bytes = 0
+        self.durations = Durations()
         self.storage_reads = self.storage_entries = self.storage_bytes = 0
         self.max_pinned = self.pinned_total = self.pinned_time = 0
         # The totals of (requested, hits, storage entries, bytes pinned) at every sample.
@@ -54,6 +73,11 @@ class Result:
         requested: requested entries. ``hits`` came from the cache, ``joined`` from a storage read
             of another reader that was under way, and the rest from a storage read of their own.
         replayed, replay_hits: the requested entries and hits of Key_Shared replays.
+        redelivered: entries that were not acknowledged and delivered once more.
+        delayed: entries that waited for their time in the index of delayed messages, once for each
+            subscription. ``max_delayed_bytes``: the most bytes of the index of a topic.
+        max_ack_state_bytes: the most bytes of the acknowledgement state of a cursor.
+        read_millis: the mean, p50, p99, p99.9 and max of the durations of consumers' reads.
         storage_reads, storage_entries, storage_bytes: reads of storage, and their entries and
             bytes.
         mean_pinned_bytes, max_pinned_bytes: bytes in the cache, over time.
@@ -75,6 +99,11 @@ class Result:
     joined: int
     replayed: int
     replay_hits: int
+    redelivered: int
+    delayed: int
+    max_ack_state_bytes: int
+    max_delayed_bytes: int
+    read_millis: Mapping[str, float]
     storage_reads: int
     storage_entries: int
     storage_bytes: int

@@ -7,9 +7,9 @@ from random import Random
 
 from pulsar_ml.simulate.cache import Broker, CachedLedger, seconds
 from pulsar_ml.simulate.clock import MILLI, NANOS, VirtualClock
-from pulsar_ml.simulate.key_shared import KeySharedSubscription
 from pulsar_ml.simulate.result import Result, timeline
-from pulsar_ml.simulate.subscription import OrderedSubscription
+from pulsar_ml.simulate.subscriptions.key_shared import KeySharedSubscription
+from pulsar_ml.simulate.subscriptions.ordered import OrderedSubscription
 from pulsar_ml.simulate.topic import Topic
 from pulsar_ml.simulate.variant import Variant, cache_settings
 from pulsar_ml.simulate.workload import TopicGroup, Workload
@@ -34,7 +34,8 @@ def simulate(
     broker = Broker(
         cache_settings(workload, variant),
         clock,
-        latency=int(workload.storage_read_millis * MILLI),
+        latency=workload.storage_read_millis,
+        random=Random(f"{seed}/storage"),
         dispatch_nanos=int(workload.dispatch_millis * MILLI),
         audit=workload.audit_order,
     )
@@ -58,7 +59,13 @@ def simulate(
 def start_topic(broker: Broker, settings: TopicGroup, number: int, seed: int) -> None:
     # Separate random numbers for each topic and subscription, so that all variants see equal
     # writes.
-    topic = Topic(CachedLedger(broker, number), settings, broker.clock, Random(f"{seed}/{number}"))
+    topic = Topic(
+        CachedLedger(broker, number),
+        settings,
+        broker.clock,
+        Random(f"{seed}/{number}"),
+        Random(f"{seed}/{number}/delays"),
+    )
     index = 0
     for group in settings.subscriptions:
         for _ in range(group.count):
@@ -66,7 +73,8 @@ def start_topic(broker: Broker, settings: TopicGroup, number: int, seed: int) ->
                 random = Random(f"{seed}/{number}/{index}")
                 OrderedSubscription(str(index), topic, group, broker.clock, random).start()
             else:
-                KeySharedSubscription(str(index), topic, group, broker.clock).start()
+                random = Random(f"{seed}/{number}/{index}")
+                KeySharedSubscription(str(index), topic, group, broker.clock, random).start()
             index += 1
     topic.start()
 
@@ -83,6 +91,11 @@ def result_of(workload: Workload, variant: Variant, seed: int, broker: Broker, s
         joined=counters.joined,
         replayed=counters.replayed,
         replay_hits=counters.replay_hits,
+        redelivered=counters.redelivered,
+        delayed=counters.delayed,
+        max_ack_state_bytes=counters.max_ack_state_bytes,
+        max_delayed_bytes=counters.max_delayed_bytes,
+        read_millis=counters.durations.millis(),
         storage_reads=counters.storage_reads,
         storage_entries=counters.storage_entries,
         storage_bytes=counters.storage_bytes,

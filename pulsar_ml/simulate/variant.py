@@ -26,6 +26,14 @@ POLICY = "managedLedgerCacheEvictionPolicyName"
 # Releases of Pulsar that are a policy with further settings, or have a name of their own.
 RELEASES: tuple[Variant, ...] = (
     Variant("pulsar_4_1", "PIP-430 as released", {POLICY: "released_queue"}),
+    Variant(
+        "pulsar_5_0",
+        "PIP-430 in Pulsar 5.0, with its default of not extending for an access",
+        {
+            POLICY: "released_5",
+            "managedLedgerCacheEvictionExtendTTLOfRecentlyAccessed": False,
+        },
+    ),
     Variant("stash", "the first revision of PIP-430", {POLICY: "stash_queue"}),
     Variant(
         "pulsar_4_0",

@@ -11,6 +11,7 @@ from typing import Any, TypeGuard
 
 from pulsar_ml.config.reading import plain_text
 from pulsar_ml.errors import ConfigError, UsageError
+from pulsar_ml.simulate.latency import Latency, parse_latency
 
 Range = tuple[float, float]
 
@@ -19,6 +20,8 @@ MAX_ACTORS = 1_000_000  # topics, subscriptions and consumers together
 MAX_ENTRIES = 100_000_000  # written and in backlogs; a million take about a minute and 200 MB
 MAX_DELIVERIES = 1_000_000_000  # of entries to subscriptions
 MAX_CONNECTIONS = 10_000_000
+
+FIVE_MILLIS = Latency(((0.0, 5.0),))
 
 _FOLDER = resources.files("pulsar_ml.simulate") / "workloads"
 
@@ -33,6 +36,7 @@ class SubscriptionGroup:
         start: "latest", or "earliest": at the begin of the backlog.
         read_batch: the most entries of a read.
         entries_per_second: the rate of a consumer; 0: no limit.
+        lag_seconds: an ordered subscription reads an entry this long after it was written.
         connected_seconds: the range of times that a consumer stays connected; [0, 0]: always.
         disconnected_seconds: the range of times that it stays disconnected.
         consumers: the number of consumers of a key_shared subscription.
@@ -41,6 +45,10 @@ class SubscriptionGroup:
         receiver_queue: the most entries sent to a consumer but not processed (receiverQueueSize).
         keys: the number of different message keys.
         most_waiting: the most entries that wait for slow consumers; then reading ahead pauses.
+        ack_seconds: the range of times from an entry's processing to its acknowledgement.
+        redelivered_share: the share of entries that a key_shared consumer does not acknowledge and
+            that it gets once more.
+        redelivery_seconds: the time until then.
     """
 
     count: int = 1
@@ -48,6 +56,7 @@ class SubscriptionGroup:
     start: str = "latest"
     read_batch: int = 100
     entries_per_second: float = 0
+    lag_seconds: float = 0
     connected_seconds: Range = (0, 0)
     disconnected_seconds: Range = (0, 0)
     consumers: int = 4
@@ -56,6 +65,9 @@ class SubscriptionGroup:
     receiver_queue: int = 100
     keys: int = 1000
     most_waiting: int = 1000
+    ack_seconds: Range = (0, 0)
+    redelivered_share: float = 0
+    redelivery_seconds: float = 1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,12 +76,16 @@ class TopicGroup:
 
     Entries arrive at ``entries_per_second`` on average (a Poisson process); their sizes are uniform
     in ``entry_bytes``. ``backlog`` entries are in the storage, and not in the cache, at the start.
+    A ``delayed_share`` of the entries is for delivery after a time in ``delay_seconds``, to the
+    key_shared subscriptions; delayedDeliveryMaxDelayInMillis shortens longer delays.
     """
 
     count: int = 1
     entries_per_second: float = 100
     entry_bytes: Range = (1000, 1000)
     backlog: int = 0
+    delayed_share: float = 0
+    delay_seconds: Range = (0, 0)
     subscriptions: tuple[SubscriptionGroup, ...] = ()
 
 
@@ -78,15 +94,17 @@ class Workload:
     """Topics with their subscriptions for a number of virtual seconds.
 
     ``settings`` are broker.conf keys over the defaults. ``storage_read_millis`` is the duration of
-    a storage read, and ``dispatch_millis`` the time between a write and the reads that it wakes.
-    With ``audit_order`` the result counts entries that left the cache before an older one.
+    a storage read: a number, a [least, most] pair, or percentiles like ``{ p50 = 2, p99 = 20 }``
+    with straight lines between them. ``dispatch_millis`` is the time between a write and the reads
+    that it wakes. With ``audit_order`` the result counts entries that left the cache before an
+    older one.
     """
 
     name: str
     summary: str
     seconds: float = 20
     seed: int = 1
-    storage_read_millis: float = 5
+    storage_read_millis: Latency = FIVE_MILLIS
     dispatch_millis: float = 1
     audit_order: bool = False
     settings: Mapping[str, Any] = field(default_factory=dict)
@@ -167,6 +185,8 @@ def _parse_value(kind: type, item: Any, value: object, where: str) -> object:
         return tuple(
             _parse_table(nested, each, f"{where}[{index}]") for index, each in enumerate(value)
         )
+    if item.type == "Latency":
+        return parse_latency(value, where)
     if item.type == "Range":
         return _parse_range(value, where)
     if item.type == "str":
@@ -228,6 +248,8 @@ def _check_workload(workload: Workload, source: str) -> None:
                 f"{source}: about {estimate:,.0f} {what} are too many; use {most:,} or fewer"
             )
     for topics in workload.topics:
+        if topics.delayed_share > 1:
+            raise UsageError(f"{source}: delayed_share: {topics.delayed_share} should be 1 at most")
         if topics.entry_bytes[1] > 64 << 20:
             raise UsageError(
                 f"{source}: entry_bytes: {topics.entry_bytes[1]} should be 64 MiB at most"
@@ -235,6 +257,10 @@ def _check_workload(workload: Workload, source: str) -> None:
         for each in topics.subscriptions:
             if each.kind not in ("ordered", "key_shared"):
                 raise UsageError(f"{source}: kind: {each.kind!r} should be ordered or key_shared")
+            if each.redelivered_share >= 1:
+                raise UsageError(
+                    f"{source}: redelivered_share: {each.redelivered_share} should be below 1"
+                )
             if each.start not in ("latest", "earliest"):
                 raise UsageError(f"{source}: start: {each.start!r} should be latest or earliest")
             if each.kind == "key_shared" and not each.slow_consumers <= each.consumers > 0:

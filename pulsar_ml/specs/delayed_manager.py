@@ -20,6 +20,7 @@ from pulsar_ml.specs.delay import (
 
 TOPICS, SLOTS, VIEWS = 2, 3, 32
 FULL = 4
+PRUNE_RATIO = 1.0  # of the views, which a fire has to trigger before it prunes
 NONE = -1  # before all positions
 
 START = (-1, NONE)
@@ -265,7 +266,8 @@ class Model:
         triggered = sum(self.due(other) for other in topic.views)
         if topic.views:
             self.arm_next(topic)
-        self.prune(topic)
+        if triggered >= max(1, PRUNE_RATIO * len(topic.views)):
+            self.prune(topic)
         return answer(TRACKED, triggered)
 
     def arm_next(self, topic: Topic) -> None:

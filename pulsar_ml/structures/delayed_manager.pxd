@@ -1,13 +1,12 @@
-# The delayed messages of topics, each message once for all subscriptions: factory, managers and
-# views.
+# The delayed messages of topics, each message once for all subscriptions: messages, mark-delete
+# positions and the timer. The life of managers and views is in delayed_views.pxd.
 #
 # Origin       TopicDelayedDeliveryTrackerManager of PIP-448 and its branch (#24927). Mended: strict
 #              delivery is not early (buckets round up), the prune clock may start anywhere, counts
-#              equal sets, a last close and a new subscription exclude each other, a bucket's lock
-#              does not retire while a reader waits. A view returns each message once, not all of
-#              them again until it marks them deleted (see "Retrieval" in the page).
-# Threads      Any thread, except init, destroy and free. A view's memory stays until free: others
-#              may be inside when it is closed, and get an answer that says so.
+#              equal sets, a bucket's lock does not retire while a reader waits. A view returns each
+#              message once, not all of them again until it marks them deleted (see "Retrieval" in
+#              the page).
+# Threads      Any thread whose view is not freed.
 # Invariants   DM-5 (I94) a message above a view's mark-delete position and cursor is returned to
 #              the view once it is due; a message that is added behind a view's cursor takes the
 #              cursor back.
@@ -16,22 +15,16 @@
 #              prunes.
 #              DM-7 (I100) no call on a view has an effect after the view's close returned, and a
 #              closed view is not triggered.
-#              DM-8 a manager is in the factory exactly while it has an open view.
 #              DM-9 the first chance to prune is taken, whatever the clock says.
-# Ordering     Locks: the factory's monitor -> views; view or views -> those of delayed_table.pxd.
-#              Where views and a view are both held, views is the first. A view's `late` (release)
-#              -> its scan (acquire).
-# Reclamation  Buckets by the table. A manager goes with its last view that is freed.
+# Ordering     Locks: those of delayed_views.pxd; view or views -> those of delayed_table.pxd. A
+#              view's `late` (release) -> its scan (acquire).
+# Reclamation  Buckets by the table; managers and views by delayed_views.pxd.
 # Not promised That a message is returned once when its time is below the clock of a view that has
-#              passed it: then the view gets that bucket again. Speed with very many topics: open
-#              looks at each.
+#              passed it: then the view gets that bucket again.
 
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t
-from libc.string cimport memset
+from libc.stdint cimport INT64_MAX, int64_t
 
-from pulsar_ml.structures.delay_bucket cimport (
-    DelayBucket, add_saturating, bucket_pool_init, delay_cutoff, delay_key, delay_rule,
-)
+from pulsar_ml.structures.delay_bucket cimport DelayBucket, add_saturating, delay_cutoff, delay_key
 from pulsar_ml.structures.delayed_table cimport (
     DelayCursor, DelayTable, beyond_all, delay_cursor, table_add, table_arm, table_arm_next,
     table_collect, table_count_above, table_limit, table_next, table_remove_to, table_start_fire,
@@ -40,182 +33,17 @@ from pulsar_ml.structures.delayed_table cimport (
 from pulsar_ml.structures.delayed_tracker cimport (
     DELAY_CLOSED, DELAY_DELIVER_NOW, DELAY_NO_MEMORY, DELAY_TRACKED, TIMER_OFF, DelayAnswer,
 )
-from pulsar_ml.structures.entry_set cimport SET_ADDED, SET_NO_MEMORY, SetAdded
+from pulsar_ml.structures.delayed_views cimport DelayedManager, DelayedView
+from pulsar_ml.structures.entry_set cimport SET_NO_MEMORY
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
-from pulsar_ml.structures.object_pool cimport Pool, pool_destroy
 from pulsar_ml.structures.position cimport Position, position, position_less
 from pulsar_ml.structures.stamped_lock cimport (
     stamped_lock_read, stamped_lock_write, stamped_unlock_read, stamped_unlock_write,
 )
-from pulsar_ml.structures.status cimport PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i64_cas_weak_relaxed, i64_cas_weak_release, i64_exchange_acquire, i64_load_acquire, i64_load_relaxed,
-    i64_store_relaxed, pml_i64, pml_u32, pml_u64, u32_load_relaxed, u32_store_relaxed,
+    i64_store_relaxed, u32_load_relaxed, u32_store_relaxed,
 )
-from pulsar_ml.sync.memory cimport allocate_zeroed, release
-
-
-# Tells a subscription to read. It calls nothing of the manager: it runs under its locks.
-ctypedef void (*DelayTrigger)(void* context, int64_t argument) noexcept nogil
-
-
-cdef struct DelayedSettings:
-    int64_t tick            # milliseconds, like all times
-    bint strict
-    int64_t lookahead       # messages of one fixed delay that pause a dispatcher; 0: never
-    int64_t prune_interval
-
-
-cdef struct DelayedFactory:
-    pml_u32 monitor
-    Pool buckets
-    DelayedSettings settings
-    DelayTrigger trigger
-    void* context
-    DelayedManager* managers    # those with an open view; under the monitor, like `next`
-
-
-cdef struct DelayedManager:
-    DelayTable table
-    DelayedFactory* factory
-    DelayedManager* next
-    int64_t topic
-    int64_t users           # views that are not freed; under the factory's monitor
-    pml_u64 views_lock
-    DelayedView* views
-    int64_t open_views
-
-
-cdef struct DelayedView:
-    pml_u64 lock            # shared to add and to look; what follows changes in the exclusive mode
-    DelayedManager* manager
-    DelayedView* next       # under the lock of the views
-    int64_t argument        # for the trigger
-    bint closed
-    bint marked             # there is a mark-delete position
-    Position mark_delete
-    DelayCursor cursor      # from here on nothing was returned
-    int64_t returned        # messages, in all
-    pml_i64 late            # the first bucket that got a message behind the cursor
-    pml_i64 highest         # delivery time of a message of this view
-    pml_u32 varied          # they came out of order, by more than a tick
-
-
-# Factory and views -------------------------------------------------------------------------------
-
-# limit: most buckets of all topics together.
-cdef inline Status delayed_factory_init(
-    DelayedFactory* factory, DelayedSettings settings, DelayTrigger trigger, void* context,
-    uint32_t chunk_bits, uint32_t limit
-) noexcept nogil:
-    memset(factory, 0, sizeof(DelayedFactory))
-    factory.settings = settings
-    factory.trigger = trigger
-    factory.context = context
-    return bucket_pool_init(&factory.buckets, chunk_bits, limit)
-
-
-# All views were freed.
-cdef inline void delayed_factory_destroy(DelayedFactory* factory) noexcept nogil:
-    pool_destroy(&factory.buckets)
-
-
-cdef inline DelayedManager* manager_new(DelayedFactory* factory, int64_t topic) noexcept nogil:
-    cdef DelayedManager* manager = <DelayedManager*>allocate_zeroed(1, sizeof(DelayedManager))
-    if manager is not NULL:
-        manager.factory = factory
-        manager.topic = topic
-        manager.table.buckets = &factory.buckets
-        manager.table.rule = delay_rule(factory.settings.tick, factory.settings.strict)
-        i64_store_relaxed(&manager.table.tick, factory.settings.tick)
-        i64_store_relaxed(&manager.table.passed, -1)
-        i64_store_relaxed(&manager.table.target, TIMER_OFF)
-    return manager
-
-
-# A view for a subscription of a topic, whose manager is made for the first one; NULL without
-# memory.
-cdef inline DelayedView* delayed_view_open(
-    DelayedFactory* factory, int64_t topic, int64_t argument
-) noexcept nogil:
-    cdef DelayedView* view = <DelayedView*>allocate_zeroed(1, sizeof(DelayedView))
-    cdef DelayedManager* manager
-    if view is NULL:
-        return NULL
-    view.argument = argument
-    view.cursor = delay_cursor(-1, position(-1, -1))
-    i64_store_relaxed(&view.late, INT64_MAX)
-    monitor_enter(&factory.monitor)
-    manager = factory.managers
-    while manager is not NULL and manager.topic != topic:
-        manager = manager.next
-    if manager is NULL:
-        manager = manager_new(factory, topic)
-        if manager is not NULL:
-            manager.next = factory.managers
-            factory.managers = manager
-    if manager is not NULL:
-        view.manager = manager
-        manager.users += 1
-        # Not while a prune or a fire goes over the views.
-        stamped_lock_write(&manager.views_lock)
-        view.next = manager.views
-        manager.views = view
-        manager.open_views += 1
-        stamped_unlock_write(&manager.views_lock)
-    monitor_leave(&factory.monitor)
-    if manager is NULL:
-        release(view)
-        return NULL
-    return view
-
-
-# Closes a view; False when it was closed. With the last one the manager leaves its factory and its
-# messages are forgotten. Calls that are inside end before, or answer that the view is closed.
-cdef inline bint delayed_view_close(DelayedView* view) noexcept nogil:
-    cdef DelayedManager* manager = view.manager
-    cdef DelayedView** link
-    cdef DelayedManager** place
-    cdef bint closed, last
-    stamped_lock_write(&view.lock)
-    closed = view.closed
-    view.closed = True
-    stamped_unlock_write(&view.lock)
-    if closed:
-        return False
-    # A new subscription finds the manager with its views, or not at all.
-    monitor_enter(&manager.factory.monitor)
-    stamped_lock_write(&manager.views_lock)
-    link = &manager.views
-    while link[0] is not view:
-        link = &link[0].next
-    link[0] = view.next
-    manager.open_views -= 1
-    last = manager.open_views == 0
-    stamped_unlock_write(&manager.views_lock)
-    if last:
-        place = &manager.factory.managers
-        while place[0] is not manager:
-            place = &place[0].next
-        place[0] = manager.next
-    monitor_leave(&manager.factory.monitor)
-    if last:
-        table_remove_to(&manager.table, beyond_all())
-        i64_store_relaxed(&manager.table.target, TIMER_OFF)
-    return True
-
-
-# Gives back the memory of a closed view; nobody is inside.
-cdef inline void delayed_view_free(DelayedView* view) noexcept nogil:
-    cdef DelayedManager* manager = view.manager
-    cdef bint last
-    monitor_enter(&manager.factory.monitor)
-    manager.users -= 1
-    last = manager.users == 0
-    monitor_leave(&manager.factory.monitor)
-    release(view)
-    if last:
-        release(manager)
 
 
 # Messages ----------------------------------------------------------------------------------------
@@ -452,16 +280,19 @@ cdef inline bint delayed_manager_next_fire(DelayedManager* manager, int64_t* at)
     return armed
 
 
-# The timer's time has come: triggers the views that have a message; how many. -1 when it is not
-# armed, or for later. Somebody holds a view of the manager that is not freed.
+# The timer's time has come: triggers the views that have a message; how many. Prunes when they are
+# at least one, and the share of the views that the settings name. -1 when the timer is not armed,
+# or for later. Somebody holds a view of the manager that is not freed.
 cdef inline int64_t delayed_manager_fire(DelayedManager* manager, int64_t now) noexcept nogil:
     cdef DelayedView* view
     cdef int64_t triggered = 0
+    cdef int64_t views = 0
     if not table_start_fire(&manager.table, now):
         return -1
     stamped_lock_read(&manager.views_lock)
     view = manager.views
     while view is not NULL:
+        views += 1
         stamped_lock_read(&view.lock)
         if not view.closed and view_due(view, table_limit(&manager.table, now)):
             triggered += 1
@@ -473,7 +304,8 @@ cdef inline int64_t delayed_manager_fire(DelayedManager* manager, int64_t now) n
     if manager.views is not NULL:
         table_arm_next(&manager.table, now)
     stamped_unlock_read(&manager.views_lock)
-    manager_prune(manager, now)
+    if triggered and triggered >= manager.factory.settings.prune_ratio * views:
+        manager_prune(manager, now)
     return triggered
 
 

@@ -14,7 +14,7 @@ SUITE = Suite(
     threads=4,
     # Few, so that views are open all the while.
     operations=300,
-    invariants=MESSAGES | named("I94 I95 I97 I98 I100 DM-9 DM-8"),
+    invariants=MESSAGES | named("I94 I95 I97 I98 I100 DM-9 DM-8 DM-10"),
     controlled=ControlledSize(
         operations=(3, 7),
         mix={

@@ -49,6 +49,7 @@ from pulsar_ml.managed_ledger.cursors.cursor_metadata import (
 from pulsar_ml.managed_ledger.storage.disk import DiskStorage
 from pulsar_ml.report.findings import KILL_TABLE, gather
 from pulsar_ml.report.kill_cells import read_kill_cells
+from pulsar_ml.simulate.scrape import scraped_workload
 from pulsar_ml.simulate.workload import load_workload, workload_text
 from stress.mutants.faults import results as faults
 from stress.mutants.table import results
@@ -204,6 +205,17 @@ def history_file(suffix: str) -> Callable[[Path], Path]:
     return make
 
 
+def scraped_metrics() -> str:
+    labels = 'namespace="public/default",topic="persistent://public/default/orders"'
+    return (
+        "# TYPE pulsar_in_messages_total counter\n"
+        f"pulsar_in_messages_total{{{labels}}} 1000\n"
+        "# TYPE pulsar_subscription_back_log gauge\n"
+        f'pulsar_subscription_back_log{{{labels},subscription="sub"}} 5000\n'
+        f'pulsar_subscription_delayed{{{labels},subscription="sub"}} 7\n'
+    )
+
+
 def jepsen() -> str:
     return "".join(
         f"{{:process {number} :type :{kind} :f :read :value {value}}}\n"
@@ -350,6 +362,10 @@ PARSERS: dict[str, Parser] = {
     "workload": Parser(
         text_file("workload.toml", lambda: workload_text("fan_out")),
         lambda path: load_workload(str(path)),
+    ),
+    "metrics of a broker": Parser(
+        text_file("metrics.prom", scraped_metrics),
+        lambda path: scraped_workload([path, path], seconds=60),
     ),
     "kill_table.csv": Parser(kill_table, results.Results),
     "kill_table.csv, reported": Parser(kill_table, read_kill_cells),

@@ -30,8 +30,11 @@ ALLOWLIST = Path(__file__).with_name("stubtest_allowlist.txt")
 FACTORY, VIEW = "InMemoryDelayedDeliveryTrackerFactory", "InMemoryTopicDelayedDeliveryTrackerView"
 DELAYED: dict[tuple[str, str], dict[str, Any]] = {
     (FACTORY, "__new__"): {"tick_time_millis": 1, "strict": True, "fixed_delay_detection_lookahead": 0,
-                           "prune_interval_millis": 0},
-    (FACTORY, "new_tracker"): {"topic": "a", "trigger": None, "may_dispatch": None},
+                           "prune_interval_millis": 0, "prune_eligible_ratio": 0.5,
+                           "topic_manager_idle_millis": 0},
+    (FACTORY, "new_tracker"): {"topic": "a", "trigger": None, "subscription": None,
+                               "may_dispatch": None},
+    (FACTORY, "expire"): {"now": 0},
     (VIEW, "add_message"): {"at": (1, 1), "deliver_at": 9, "now": 0},
     (VIEW, "get_scheduled_messages"): {"max_messages": 1, "now": 0},
     (VIEW, "has_message_available"): {"now": 0},
@@ -40,6 +43,7 @@ DELAYED: dict[tuple[str, str], dict[str, Any]] = {
     (VIEW, "reset_tick_time"): {"tick_time_millis": 1},
     (VIEW, "fire"): {"now": 0},
     (VIEW, "resume"): {"now": 0},
+    (VIEW, "close"): {"now": 0},
 }  # fmt: skip
 ACK_LIMITS = {
     "max_bytes": 2048,

@@ -69,8 +69,11 @@ def test_an_effective_value_is_derived_only_where_the_setting_is_not_set() -> No
     by_ranges = CacheConfig(max_unacked_ranges_to_persist=7)
     assert by_ranges.effective(state) is None
     for setting in SETTINGS:
-        if not setting.derived:
+        if not setting.derived and setting.key != "delayedDeliveryPruneMinIntervalMillis":
             assert config.effective(setting.key) == setting.default
+    assert config.effective("delayedDeliveryPruneMinIntervalMillis") == 50
+    faster = CacheConfig(cache_eviction_frequency=50.0)
+    assert faster.effective("managedLedgerCacheEvictionIntervalMs") == 20
     changed = CacheConfig(cache_size_mb=3, max_ack_state_in_bytes_to_persist=2048)
     assert (changed.effective(size), changed.effective(state)) == (3, 2048)
 

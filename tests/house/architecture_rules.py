@@ -54,6 +54,7 @@ PARTS = {
     "delay_bucket": "a span of delivery times of the delayed trackers",
     "delay_index": "the buckets of the delayed trackers, in order",
     "delayed_table": "the index and the timer of the delayed manager",
+    "delayed_views": "the life of the delayed manager's topics and views",
 }
 SIBLINGS = (
     "pulsar_ml/operations/{}.pxd",

@@ -124,6 +124,12 @@ def test_the_gauge_has_the_labels_of_the_proposal_and_the_exact_size() -> None:
         assert size() == (24 + 2 * 8) + (4 + 3 + 4 + 5) + (4 + 8 + 8)
 
 
+def test_the_gauge_has_the_labels_of_a_managed_ledgers_name() -> None:
+    with open_broker() as broker:
+        broker.factory.open("public/default/persistent/orders").open_cursor("sub")
+        assert broker.factory.cursor_metadata_sizes() == [(("public/default", TOPIC, "sub"), 0)]
+
+
 def test_batches_properties_and_sequence_ids_come_back() -> None:
     storage = MemoryStorage()
     with open_broker(storage) as first:

@@ -14,8 +14,9 @@ from opentelemetry.sdk.metrics.export import InMemoryMetricReader, NumberDataPoi
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.parser import text_string_to_metric_families
 
-from pulsar_ml import EntryCacheManager
+from pulsar_ml import EntryCacheManager, InMemoryDelayedDeliveryTrackerFactory
 from pulsar_ml.errors import UsageError
+from pulsar_ml.managed_ledger.topic_names import topic_name
 from pulsar_ml.metrics import LEFT_OUT, PrometheusCollector, Registry, otel
 from tests.managed_ledger.kit import require
 
@@ -315,6 +316,78 @@ def test_gauges_with_labels_come_with_their_labels() -> None:
         0.0,
     ]
     assert "('subscription', 's1')" in next(iter(exports.prometheus()))
+
+
+TOPIC = "persistent://public/default/orders"
+
+
+@pytest.mark.parametrize(
+    ("name", "parts"),
+    [
+        (TOPIC, ("persistent", "public", "public/default", TOPIC, None)),
+        (
+            "public/default/persistent/orders",
+            ("persistent", "public", "public/default", TOPIC, None),
+        ),
+        ("a/b/persistent/x%2Fy%25", ("persistent", "a", "a/b", "persistent://a/b/x/y%", None)),
+        (
+            "a/b/non-persistent/x-partition-12",
+            ("non-persistent", "a", "a/b", "non-persistent://a/b/x-partition-12", 12),
+        ),
+        (
+            "a/us-west/b/persistent/x",
+            ("persistent", "a", "a/us-west/b", "persistent://a/us-west/b/x", None),
+        ),
+        ("orders", ("", "", "", "orders", None)),
+        ("a/b/orders", ("", "", "", "a/b/orders", None)),
+        ("http://a/b/c", ("", "", "", "http://a/b/c", None)),
+        ("persistent://a", ("", "", "", "persistent://a", None)),
+    ],
+)
+def test_both_forms_of_names_have_the_same_parts(name: str, parts: tuple[object, ...]) -> None:
+    assert topic_name(name) == parts
+
+
+def test_delayed_messages_have_pulsars_names_and_the_labels_of_either_form() -> None:
+    topics = InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=10, topic_manager_idle_millis=9)
+    views = [
+        topics.new_tracker("public/default/persistent/orders-partition-3", subscription=name)
+        for name in ("s1", "s2")
+    ]
+    for number in (1, 2):
+        views[0].add_message((3, number), 1000, now=0)
+    views[1].update_mark_delete_position((3, 1), now=0)
+    registry = Registry()
+    registry.add_delayed(topics)
+    exports = Exports(registry)
+    topic = "persistent://public/default/orders-partition-3"
+    shared = [("namespace", "public/default")]
+    found = exports.prometheus()
+    counts = {
+        name: found[
+            "pulsar_subscription_delayed" + str([*shared, ("subscription", name), ("topic", topic)])
+        ]
+        for name in ("s1", "s2")
+    }
+    assert counts == {"s1": 2.0, "s2": 1.0}
+    size = "pulsar_delayed_message_index_size_bytes" + str([*shared, ("topic", topic)])
+    assert found[size] == views[0].topic_buffer_memory_bytes > 0
+    unit, points = exports.opentelemetry()["pulsar.broker.topic.subscription.delayed.entry.count"]
+    assert unit == "{entry}"
+    assert points == {
+        (
+            ("pulsar.domain", "persistent"),
+            ("pulsar.tenant", "public"),
+            ("pulsar.namespace", "public/default"),
+            ("pulsar.topic", TOPIC),
+            ("pulsar.partition.index", "3"),
+        ): 3
+    }
+    for view in views:
+        view.close(now=0)
+    assert exports.prometheus()[size] > 0  # the idle topic's messages are kept
+    topics.expire(now=9)
+    assert exports.prometheus() == {}
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,9 @@ from click.testing import CliRunner, Result
 
 from pulsar_ml.cli import main
 from pulsar_ml.errors import UsageError
-from pulsar_ml.simulate.grid import parse_axis, points, run_point, scored
+from pulsar_ml.simulate import load_workload, simulate
+from pulsar_ml.simulate.choices import RELEASES, advice, candidates, frontier, merged
+from pulsar_ml.simulate.grid import grid_advice, is_base, parse_axis, points, run_point, scored
 from pulsar_ml.simulate.workload import workload_text
 
 WORKLOAD = """\
@@ -52,7 +54,15 @@ def test_a_file_is_played_under_the_chosen_variants(workload: Path) -> None:
 def test_the_table_has_a_row_for_each_variant(workload: Path) -> None:
     done = run(workload)
     assert done.exit_code == 0
-    for name in ("central_queue", "pulsar_4_1", "pulsar_4_0", "stash", "lru", "s3_fifo"):
+    for name in (
+        "central_queue",
+        "pulsar_4_1",
+        "pulsar_5_0",
+        "pulsar_4_0",
+        "stash",
+        "lru",
+        "s3_fifo",
+    ):
         assert name in done.stdout
 
 
@@ -98,9 +108,9 @@ def test_the_best_of_a_grid_reads_least_and_then_holds_least(workload: Path) -> 
         ]
     )
     plays = points(str(workload), workload_text(str(workload)), axes, {}, range(1, 3))
-    assert len(plays) == 4
+    assert len(plays) == 6  # with those of the base alone
     ranks = scored([(point, run_point(point).to_json()) for point in plays], "storage_entries")
-    assert [rank.seeds for rank in ranks] == [2, 2]
+    assert [rank.seeds for rank in ranks] == [2, 2, 2]
     assert ranks[0].objective <= ranks[1].objective
 
 
@@ -114,7 +124,7 @@ def test_the_table_has_reads_that_joined_another_in_a_column(workload: Path) -> 
 
 def test_settings_that_change_nothing_are_ties_of_one_rank(workload: Path) -> None:
     axes = dict([parse_axis("managedLedgerCacheSizeMB=64,128,1")])
-    plays = points(str(workload), workload_text(str(workload)), axes, {}, [1])
+    plays = points(str(workload), workload_text(str(workload)), axes, {}, [1])[1:]
     ranks = scored([(point, run_point(point).to_json()) for point in plays], "storage_entries")
     sizes = [
         [settings["managedLedgerCacheSizeMB"] for settings in (rank.settings, *rank.ties)]
@@ -127,3 +137,82 @@ def test_settings_that_change_nothing_are_ties_of_one_rank(workload: Path) -> No
 def test_an_axis_without_values_is_refused(text: str) -> None:
     with pytest.raises(UsageError, match="KEY=VALUE"):
         parse_axis(text)
+
+
+# Today's settings.
+
+
+@pytest.fixture
+def conf(tmp_path: Path) -> Path:
+    path = tmp_path / "broker.conf"
+    path.write_text("managedLedgerCacheSizeMB=2\nzookeeperServers=nowhere\n")
+    return path
+
+
+def test_todays_settings_come_first_and_one_sentence_says_what_to_change(
+    workload: Path, conf: Path
+) -> None:
+    found = json.loads(run(workload, "--broker-conf", conf, "--json").stdout)[0]
+    today, *others = found["choices"]
+    assert today["settings"][0] == "today" and today["gain"] == 0
+    assert others == sorted(
+        others,
+        key=lambda one: (one["figures"]["storage_entries"], one["figures"]["mean_pinned_bytes"]),
+    )
+    assert found["advice"].startswith(("Set ", "Keep today's settings"))
+    table = run(workload, "--broker-conf", conf).stdout
+    assert found["advice"] in table and "gain" in table and "joined" in table and "p99 ms" in table
+
+
+@pytest.mark.parametrize("release", sorted(RELEASES))
+def test_candidates_are_settings_that_pulsar_has(workload: Path, release: str) -> None:
+    base = {"managedLedgerCacheSizeMB": 2}
+    played = load_workload(str(workload))
+    today, *others = candidates(played, base, release)
+    assert today.name == "today" and len(others) > 3
+    for each in others:
+        assert "Policy" not in each.name
+        changed = [key for key, value in each.settings.items() if today.settings.get(key) != value]
+        assert len(changed) == 1 and each.name.startswith(f"{changed[0]}=")
+
+
+def test_equal_choices_are_one_and_the_frontier_has_no_choice_that_another_beats(
+    workload: Path,
+) -> None:
+    played = load_workload(str(workload))
+    results = [simulate(played, each) for each in candidates(played, {}, "4.2")]
+    choices = merged(results)
+    assert sum(len(choice.names) for choice in choices) == len(results)
+    assert len({repr(choice.result.to_json() | {"variant": ""}) for choice in choices}) == len(
+        choices
+    )
+    best = frontier(choices)
+    assert best
+    for choice in choices:
+        beaten = any(
+            other.result.hits >= choice.result.hits
+            and other.result.mean_pinned_bytes < choice.result.mean_pinned_bytes
+            for other in choices
+        )
+        assert not (choice in best and beaten)
+    assert advice([choices[0]]).startswith("Keep today's settings")
+
+
+def test_a_frontier_is_drawn(workload: Path, conf: Path, tmp_path: Path) -> None:
+    target = tmp_path / "frontier.svg"
+    assert run(workload, "--broker-conf", conf, "--plot", target).exit_code == 0
+    assert "<svg" in target.read_text()
+
+
+def test_a_grid_knows_todays_settings_and_advises_a_change(workload: Path) -> None:
+    base = {"managedLedgerCacheSizeMB": "1"}
+    axes = dict([parse_axis("managedLedgerCacheSizeMB=1,8")])
+    plays = points(str(workload), workload_text(str(workload)), axes, base, [1])
+    ranks = scored([(point, run_point(point).to_json()) for point in plays], "storage_entries")
+    (today,) = [rank for rank in ranks if is_base(rank, base)]
+    sentence = grid_advice(ranks, today)
+    if ranks[0] is today:
+        assert sentence.startswith("Keep")
+    else:
+        assert "managedLedgerCacheSizeMB=8" in sentence
+    assert all(0 <= rank.joined_rate <= 1 for rank in ranks)

@@ -19,6 +19,7 @@ from pulsar_ml.simulate import (
     simulate,
 )
 from pulsar_ml.simulate.clock import VirtualClock
+from pulsar_ml.simulate.latency import parse_latency
 from pulsar_ml.simulate.workload import parse_workload
 
 KNOWN = {variant.name: variant for variant in VARIANTS}
@@ -82,6 +83,47 @@ def test_entries_that_wait_for_replay_stay_cached() -> None:
     assert found["central_queue"].replayed > 100
     assert found["central_queue"].replay_hit_rate > 0.99
     assert found["pulsar_4_0"].replay_hit_rate < 0.1
+
+
+def test_the_mended_policy_serves_a_late_stage_that_the_released_ones_do_not() -> None:
+    """Released queues count a requeue for an access against the extensions for expected reads."""
+    found = compared(shortened("staggered", 13), "central_queue", "pulsar_4_1", "pulsar_5_0")
+    assert found["central_queue"].storage_entries == 0
+    for release in ("pulsar_4_1", "pulsar_5_0"):
+        assert found[release].hit_rate < 0.97
+
+
+def test_delayed_entries_wait_and_come_acknowledged_or_again() -> None:
+    workload = shortened("delayed", 6)
+    result = simulate(workload, KNOWN["central_queue"])
+    written = result.inserted
+    assert 0.2 * written < result.delayed / 2 < 0.4 * written
+    assert result.redelivered > 10 and result.max_ack_state_bytes > 0
+    assert 0 < result.max_delayed_bytes < 1 << 20
+    assert result.replayed > result.redelivered
+    assert result.read_millis["p50"] <= result.read_millis["p99"] <= result.read_millis["max"]
+    shorter = shortened("delayed", 6, delayedDeliveryMaxDelayInMillis=1)
+    assert simulate(shorter, KNOWN["central_queue"]).delayed < result.delayed / 10
+
+
+def test_entries_leave_with_their_acknowledgement_where_the_settings_say_so() -> None:
+    settings = {"cacheEvictionByExpectedReadCount": False}
+    held = [
+        simulate(
+            shortened("delayed", 3, **settings, cacheEvictionByMarkDeletedPosition=by_mark_delete),
+            KNOWN["central_queue"],
+        ).mean_pinned_bytes
+        for by_mark_delete in (False, True)
+    ]
+    assert held[0] < held[1]
+
+
+def test_storage_that_takes_longer_shows_in_the_percentiles_of_reads() -> None:
+    slow = parse_latency({"p50": 50, "p100": 500}, "test")
+    workload = replace(shortened("catch_up", 2), storage_read_millis=slow)
+    found = simulate(workload, KNOWN["central_queue"]).read_millis
+    fast = simulate(shortened("catch_up", 2), KNOWN["central_queue"]).read_millis
+    assert found["max"] > 100 > fast["max"] and found["p99"] > fast["p99"]
 
 
 def test_the_central_queue_evicts_the_oldest_of_all_topics_first() -> None:

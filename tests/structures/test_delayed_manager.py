@@ -160,12 +160,41 @@ def test_a_full_answer_goes_on_where_it_ended() -> None:
     pair.instance.check()
 
 
+def test_a_subscription_that_comes_back_gets_its_view_with_its_position() -> None:
+    pair = started()
+    for view in (MINE, OTHER):
+        pair.call("mark_delete", view, 4)
+    assert pair.call("open", MINE).words[0] == 0
+    pair.call("add", MINE, 3, 30)
+    pair.call("mark_delete", OTHER, 4)
+    assert kept(pair, MINE) == 0  # the view has marked it: a second view would keep it for ever
+    pair.instance.check()
+
+
+def test_a_fire_prunes_when_all_views_have_a_message() -> None:
+    pair = started(prune_interval=0)
+    pair.call("add", MINE, 5, 30)
+    pair.call("add", MINE, 9, 30)
+    passed(pair, 30)
+    pair.call("mark_delete", MINE, 9)
+    pair.call("mark_delete", OTHER, 5)
+    assert kept(pair, MINE) == 1
+    assert pair.call("fire", MINE).words[0] == 1
+    pair.instance.check()
+
+
 # Negative controls.
 
 
 @pytest.mark.parametrize(
     "mistake, invariant",
-    [("miscount", "I91"), ("disarm", "I95"), ("prune", "I97"), ("hide", "I94")],
+    [
+        ("miscount", "I91"),
+        ("disarm", "I95"),
+        ("prune", "I97"),
+        ("hide", "I94"),
+        ("twin", "DM-10"),
+    ],
 )
 def test_a_mistake_is_noticed_at_quiescence(mistake: str, invariant: str) -> None:
     pair = started()

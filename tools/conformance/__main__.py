@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from tools.conformance import metrics
 from tools.conformance.compare import Difference, answers_of, differences, minimised
 from tools.conformance.java import NoJava, Release, releases
 from tools.conformance.traces import SUBJECTS, Trace, trace_of
@@ -27,6 +28,8 @@ def parsed_options() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, default=0, help="of the first trace")
     parser.add_argument("--subject", choices=sorted(SUBJECTS), action="append")
     parser.add_argument("--store", action="store_true", help=f"write {STORED.relative_to(ROOT)}")
+    parser.add_argument("--metrics", action="store_true", help="only the metrics")
+    parser.add_argument("--write", action="store_true", help="with --metrics: docs/metrics.md, too")
     return parser.parse_args()
 
 
@@ -54,6 +57,19 @@ def compare(release: Release, subject: str, options: argparse.Namespace) -> bool
     return "not listed" not in names
 
 
+def compare_metrics(release: Release) -> bool:
+    """Prints the differences of a release's metrics; False for an unlisted one."""
+    equal, different = metrics.compared(metrics.released(release))
+    listed = [name for name in different if name in metrics.LISTED]
+    print(
+        f"{release.version}  metrics   equal {equal}, listed differences {len(listed)}", flush=True
+    )
+    for name, text in different.items():
+        if name not in metrics.LISTED:
+            print(f"not listed: {name}: {text}", flush=True)
+    return len(listed) == len(different)
+
+
 def store(found: list[Release]) -> None:
     """Writes a few traces with the answers of each release, for a replay without Java."""
     traces: list[Trace] = [trace_of(name, seed, 40) for name in SUBJECTS for seed in range(8)]
@@ -64,17 +80,26 @@ def store(found: list[Release]) -> None:
     ]
     STORED.parent.mkdir(exist_ok=True)
     STORED.write_text("[\n" + ",\n".join(json.dumps(row) for row in rows) + "\n]\n")
+    metrics.store(found)
 
 
 def main() -> int:
     options = parsed_options()
     try:
         found = releases(ROOT / "build" / "conformance")
-        if options.store:
+        if options.store and not options.metrics:
             store(found)
             return 0
+        if options.store:
+            metrics.store(found)
+        if options.write:
+            page = metrics.page_with(metrics.stored(), metrics.PAGE.read_text())
+            metrics.PAGE.write_text(page)
+        same = [] if options.subject else [compare_metrics(release) for release in found]
+        if options.metrics:
+            return 0 if all(same) else 1
         subjects = options.subject or list(SUBJECTS)
-        same = [compare(release, subject, options) for release in found for subject in subjects]
+        same += [compare(release, subject, options) for release in found for subject in subjects]
     except NoJava as missing:
         print(f"Conformance was not checked: {missing}.")
         return 0

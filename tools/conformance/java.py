@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
+ROOT = HERE.parents[1]
 MAIN = "org.apache.bookkeeper.mledger.impl.cache.Driver"
 VERSIONS = {"4.2.4": 17, "5.0.1": 21}  # and the Java that each needs
 SECONDS = 900  # of one command
@@ -27,11 +28,13 @@ class Release:
     java: str
     classpath: str
 
+    def output(self, main: str, text: str = "") -> str:
+        """The standard output of a class."""
+        return run([self.java, "-cp", self.classpath, main], text)
+
     def answers(self, lines: Sequence[str]) -> list[str]:
         """One answer for each line."""
-        command = [self.java, "-cp", self.classpath, MAIN]
-        text = "".join(f"{line}\n" for line in lines)
-        found = run(command, text).splitlines()
+        found = self.output(MAIN, "".join(f"{line}\n" for line in lines)).splitlines()
         if len(found) != len(lines):
             raise NoJava(f"{self.version} answered {len(found)} of {len(lines)} operations")
         return found
@@ -86,7 +89,8 @@ def releases(folder: Path) -> list[Release]:
         run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy", artifact, target])
     libraries = listed.read_text().strip()
     classes = folder / "classes"
-    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, str(HERE / "Driver.java")]
+    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries]
+    compiled += [str(HERE / name) for name in ("Driver.java", "Metrics.java")]
     run(["javac", *compiled])
     return [
         Release(oldest, javas[oldest], f"{classes}:{libraries}"),

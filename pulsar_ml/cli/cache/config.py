@@ -47,12 +47,12 @@ def chosen(keys: Sequence[str]) -> list[Setting]:
 
 
 def shown(setting: Setting, reading: Reading) -> str:
-    """The effective value with its unit, marked when it is derived from other settings."""
+    """The value that holds with its unit, marked when it is derived from other settings."""
     value = reading.config.effective(setting.key)
     if value is None:
         return "no limit (derived)"
     unit = f" {setting.unit}" if setting.unit and setting.unit != "fraction" else ""
-    derived = " (derived)" if getattr(reading.config, setting.name) is None else ""
+    derived = " (derived)" if getattr(reading.config, setting.name) != value else ""
     return setting.format(value) + unit + derived
 
 

@@ -10,14 +10,18 @@ import click
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.cache.grid import DEFAULT_GRID, play_grid
 from pulsar_ml.cli.cache.results import print_list, print_results
+from pulsar_ml.cli.cache.today import show_choices
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.config import BY_KEY, Reading, read_broker_conf
 from pulsar_ml.errors import UsageError
-from pulsar_ml.simulate import Result, built_in_workloads, load_workload, simulate
+from pulsar_ml.simulate import Result, Workload, built_in_workloads, load_workload, simulate
+from pulsar_ml.simulate.choices import RELEASES, candidates
 from pulsar_ml.simulate.grid import OBJECTIVES
 from pulsar_ml.simulate.plot import plot
+from pulsar_ml.simulate.scrape import scraped_workload
 from pulsar_ml.simulate.variant import Variant, chosen_variants
+from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 SETTINGS, GRID = "Settings", "Grid"
@@ -29,6 +33,8 @@ SETTINGS, GRID = "Settings", "Grid"
         "simulate --list",
         "simulate fan_out --plot fan_out.svg",
         "simulate my.toml --set managedLedgerCacheSizeMB=256",
+        "simulate fan_out --broker-conf broker.conf --release 5.0",
+        "simulate --scrape 10:00.prom --scrape 10:01.prom > my.toml",
         "simulate fan_out --grid default",
         "simulate my.toml --grid managedLedgerCacheSizeMB=64,128",
     ),
@@ -50,6 +56,31 @@ SETTINGS, GRID = "Settings", "Grid"
     help="Only this variant. Repeatable.  [default: all]",
 )
 @shared.broker_conf
+@option(
+    "--release",
+    type=click.Choice(list(RELEASES)),
+    default="4.2",
+    show_default=True,
+    group=SETTINGS,
+    help="Pulsar that --broker-conf belongs to.",
+)
+@option(
+    "--scrape",
+    "scrapes",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="FILE",
+    group=SETTINGS,
+    help="Print a workload from two scrapes of a broker, and stop.",
+)
+@option(
+    "--scrape-seconds",
+    default=60.0,
+    show_default=True,
+    type=click.FloatRange(0.001),
+    group=SETTINGS,
+    help="Time between the two scrapes.",
+)
 @option(
     "--set",
     "overrides",
@@ -100,6 +131,9 @@ def command(
     only_list: bool,
     names: tuple[str, ...],
     broker_conf: Path | None,
+    release: str,
+    scrapes: tuple[Path, ...],
+    scrape_seconds: float,
     overrides: tuple[str, ...],
     axes: tuple[str, ...],
     objective: str,
@@ -117,13 +151,21 @@ def command(
     A WORKLOAD is a built-in name or a TOML file; without one all built-in workloads are played. The
     same seed gives the same figures on every machine.
 
+    --broker-conf plays the settings of a broker first, and then each change of one of Pulsar's
+    settings that may pay: the table has its gain over today's, and one sentence says which to
+    make. --scrape prints a workload from what a broker exports to Prometheus.
+
     With --grid one workload is played with every combination of settings, on Spark. The smallest
-    objective wins, and among equal ones the least memory. The default grid combines the policies
-    with three times to live and three budgets of extensions. Settings come from the workload,
-    --broker-conf, the variant, --set and --grid; a later one of these wins.
+    objective wins, and among equal ones the least memory. The default grid combines three times to
+    live with three budgets of extensions and both values of ...ExtendTTLOfRecentlyAccessed.
+    Settings come from the workload, --broker-conf, the variant, --set and --grid; a later one of
+    these wins.
     """
     if only_list:
         print_list(as_json)
+        return
+    if scrapes:
+        echo(scraped_workload(scrapes, seconds=scrape_seconds), nl=False)
         return
     changes = dict(shared.key_value(text, "--set") for text in overrides)
     base = settings_of(read_broker_conf(broker_conf)) if broker_conf else {}
@@ -135,7 +177,8 @@ def command(
         chosen = [axis for one in axes for axis in (DEFAULT_GRID if one == "default" else (one,))]
         first = 1 if seed is None else seed
         play_grid(
-            workloads[0], chosen, {**base, **changes}, range(first, first + (seeds or 3)),
+            workloads[0], chosen, {**RELEASES[release], **base, **changes},
+            range(first, first + (seeds or 3)),
             objective=objective, top=top, master=master, master_seconds=master_seconds,
             conf=shared.spark_settings(conf), as_json=as_json,
         )  # fmt: skip
@@ -143,17 +186,23 @@ def command(
     played = [load_workload(name) for name in workloads] or list(built_in_workloads().values())
     if target is not None and len(played) > 1:
         raise UsageError(f"--plot draws one workload, not {len(played)}; name one")
-    variants = [
-        Variant(each.name, each.summary, {**base, **each.settings, **changes})
-        for each in chosen_variants(names, {})
-    ]
+    compares_today = broker_conf is not None and not names
+
+    def variants_of(workload: Workload) -> list[Variant]:
+        if compares_today:
+            return candidates(workload, {**base, **changes}, release)
+        return [
+            Variant(each.name, each.summary, {**base, **each.settings, **changes})
+            for each in chosen_variants(names, {})
+        ]
+
     results: list[Result] = []
     try:
         with ProgressDisplay() as progress:
             for workload in played:
                 first = workload.seed if seed is None else seed
                 for number in range(seeds or 1):
-                    for variant in variants:
+                    for variant in variants_of(workload):
                         progress.begin(f"{workload.name} {variant.name}", 1)
                         results.append(
                             simulate(
@@ -164,9 +213,11 @@ def command(
                             )
                         )
     finally:  # also after Ctrl-C
-        if results or as_json:
+        if compares_today and (results or as_json):
+            show_choices(results, as_json=as_json, target=target)
+        elif results or as_json:
             print_results(results, as_json=as_json)
-    if target is not None:
+    if target is not None and not compares_today:
         plot(results, target)
 
 

@@ -36,6 +36,7 @@ FILES: tuple[str, ...] = (
     "delay_bucket",
     "delayed_tracker",
     "delayed_table",
+    "delayed_views",
     "delayed_manager",
     "stash_queue",
     "ledger_scan",

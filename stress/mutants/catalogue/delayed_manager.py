@@ -28,29 +28,6 @@ if not done:
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
-        id="DD04",
-        title="the last close leaves the factory after others may have found the manager",
-        origin="#24927",
-        file=FILE,
-        old="""
-last = manager.open_views == 0
-stamped_unlock_write(&manager.views_lock)
-""",
-        new="""
-last = manager.open_views == 0
-stamped_unlock_write(&manager.views_lock)
-if last:
-    monitor_leave(&manager.factory.monitor)
-    monitor_enter(&manager.factory.monitor)
-""",
-        suite="delayed_manager",
-        breaks="I94, DM-8",
-        # A subscription opens at that moment: rare on real threads.
-        mode="sc",
-        within=4_000,
-        calls=((("close", 0), ("close", 2)), (("open", 0), ("add", 0, 1, 40))),
-    ),
-    Mutant(
         id="DD05",
         title="a prune ignores views that marked nothing",
         origin="port",

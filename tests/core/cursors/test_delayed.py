@@ -52,6 +52,54 @@ def test_what_all_views_have_marked_is_pruned() -> None:
     assert first.topic_delayed_messages == 0
 
 
+def test_a_subscription_that_comes_back_gets_its_view_with_its_position() -> None:
+    topics = factory()
+    calls: list[str] = []
+    view = topics.new_tracker("a", lambda: calls.append("old"), subscription="s")
+    view.update_mark_delete_position((3, 7), now=0)
+    again = topics.new_tracker("a", lambda: calls.append("new"), subscription="s")
+    assert again is view and view.subscription == "s"
+    assert topics.new_tracker("b", subscription="s") is not view
+    assert topics.new_tracker("a", subscription="t") is not view
+    gc.collect()  # the view of "t" would block pruning
+    view.add_message((3, 8), 100, now=0)
+    view.fire(now=200)
+    assert calls == ["new"]
+    view.update_mark_delete_position((3, 8), now=200)
+    assert view.topic_delayed_messages == 0
+
+
+def test_a_closed_or_forgotten_view_is_not_returned_again() -> None:
+    topics = factory()
+    view = topics.new_tracker("a", subscription="s")
+    view.close()
+    again = topics.new_tracker("a", subscription="s")
+    assert again is not view and not again.closed
+    again.add_message((3, 7), 100, now=0)
+    del again
+    gc.collect()
+    assert topics.new_tracker("a", subscription="s").topic_delayed_messages == 0
+    assert view.close() is False
+
+
+def test_an_idle_topic_keeps_its_messages_for_a_while() -> None:
+    topics = InMemoryDelayedDeliveryTrackerFactory(topic_manager_idle_millis=50)
+    view = topics.new_tracker("a")
+    view.add_message((3, 7), 5000, now=0)
+    view.close(now=0)
+    assert topics.expire(now=49) == 0
+    view = topics.new_tracker("a")
+    assert view.get_scheduled_messages(10, now=6000) == [(3, 7)]
+    view.close()  # without a time: it counts from the next call
+    assert topics.expire(now=6000) == 0 and len(topics) == 1
+    other = topics.new_tracker("b")
+    other.fire(now=6050)
+    assert len(topics) == 1 and "a" not in topics
+    for ratio in (-0.1, 1.1, float("nan")):
+        with pytest.raises(InvalidSizeError, match="prune_eligible_ratio"):
+            InMemoryDelayedDeliveryTrackerFactory(prune_eligible_ratio=ratio)
+
+
 def test_the_timer_calls_the_triggers_of_views_with_a_message() -> None:
     triggered: list[str] = []
     topics = factory()

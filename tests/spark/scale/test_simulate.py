@@ -30,7 +30,9 @@ def test_a_grid_gives_the_best_settings_for_a_broker_conf(tmp_path: Path) -> Non
     )  # fmt: skip
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["points"]
-    assert len(found) == 2
+    assert len(found) == 3 - sum(bool(point["ties"]) for point in found)
+    assert found[json.loads(done.stdout)["today"]]["settings"]["managedLedgerCacheSizeMB"] == 1
+    assert json.loads(done.stdout)["advice"].startswith(("Set ", "Keep "))
     assert found[0]["objective"] <= found[1]["objective"]
     assert all(point["settings"]["managedLedgerCacheSizeMB"] == 1 for point in found)
     assert all(point["max_pinned_bytes"] <= 2 << 20 for point in found)

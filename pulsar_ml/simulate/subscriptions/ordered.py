@@ -8,7 +8,7 @@ from random import Random
 from pulsar_ml import Entry
 from pulsar_ml.simulate.cache import seconds
 from pulsar_ml.simulate.clock import NANOS, VirtualClock
-from pulsar_ml.simulate.reader import TopicReader
+from pulsar_ml.simulate.subscriptions.reader import TopicReader
 from pulsar_ml.simulate.topic import Topic
 from pulsar_ml.simulate.workload import Range, SubscriptionGroup
 
@@ -16,7 +16,7 @@ from pulsar_ml.simulate.workload import Range, SubscriptionGroup
 class OrderedSubscription(TopicReader):
     """Reads batches in order, as fast as its consumer processes them, while it is connected."""
 
-    __slots__ = ("_random", "connected")
+    __slots__ = ("connected",)
 
     def __init__(
         self,
@@ -26,8 +26,7 @@ class OrderedSubscription(TopicReader):
         clock: VirtualClock,
         random: Random,
     ) -> None:
-        super().__init__(name, topic, settings, clock)
-        self._random = random
+        super().__init__(name, topic, settings, clock, random)
         self.connected = False
 
     def start(self) -> None:
@@ -62,6 +61,15 @@ class OrderedSubscription(TopicReader):
     def _on_processed(self, copies: Sequence[Entry]) -> None:
         for copy in copies:
             copy.release()
+        position = self.position
+        self._after_ack_time(lambda: self._acknowledge(position))
         self._busy = False
         # A separate call: a reader that is far behind would recurse too deeply.
         self._clock.after(0, self._read)
+
+    def _acknowledge(self, position: int) -> None:
+        """Acknowledges the entries below a position, all of them at once."""
+        if position > self.marked:
+            self.marked = position
+            if self._topic.cached.broker.by_mark_delete:
+                self._topic.cached.on_cursor_moved(self)

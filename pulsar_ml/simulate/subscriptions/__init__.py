@@ -1,0 +1,1 @@
+"""Simulated subscriptions: how they read, acknowledge, and wait for delayed entries."""
