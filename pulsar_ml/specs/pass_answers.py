@@ -12,7 +12,7 @@ from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
 
 PASSES = frozenset({"expire", "free"})
 EMPTIES = frozenset(
-    {0, 1, 4, 5, 6}
+    {0, 1, 4, 5, 6, 7}
 )  # kinds of policies whose size pass ends early only when nothing is left
 
 

@@ -1,7 +1,7 @@
 # The eviction policies in one table: each decides which entries of all caches leave, and when.
 #
 # Origin       RangeCacheRemovalQueue and EntryCacheDefaultEvictionPolicy (Pulsar), PIP-430 in its
-#              two revisions, #24363; LRU and S3-FIFO are the alternatives. Each policy is one file
+#              two revisions, #24363; priority_queue, LRU and S3-FIFO are alternatives. Each policy is a file
 #              and one row of eviction_row.
 # Threads      init, destroy: alone. The rest: any thread; passes and settings take the monitor.
 #              Range caches know the policy as its intake (range_cache_new(memory,
@@ -26,6 +26,7 @@ from pulsar_ml.structures.lru cimport lru_row
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_destroy, mpsc_init, mpsc_size
 from pulsar_ml.structures.policy_pass cimport EvictionPass, PolicyBase, PolicyRow, PolicySettings
+from pulsar_ml.structures.priority_queue cimport priority_queue_row
 from pulsar_ml.structures.range_cache cimport CacheMemory
 from pulsar_ml.structures.removal_queue cimport (
     central_queue_row, released_5_row, released_queue_row,
@@ -50,6 +51,7 @@ cdef inline bint eviction_row(int64_t number, PolicyRow* row) noexcept nogil:
         lru_row,
         s3_fifo_row,
         released_5_row,
+        priority_queue_row,
         NULL,
     ]
     cdef int64_t i

@@ -41,6 +41,7 @@ FILES: tuple[str, ...] = (
     "ledger_scan",
     "lru",
     "s3_fifo",
+    "priority_queue",
     "cache_manager",
     "answers",
     "concurrent_answers",
