@@ -81,6 +81,7 @@ cdef void callback_due(DueCallback* due) noexcept nogil:
 # the gate.
 cdef void run_callbacks() noexcept:
     cdef Callback callback
+    drop_released_objects()
     while pml_calls.fresh_first is not NULL:
         callback = callback_take(&pml_calls.fresh_first)
         callback.prepare()

@@ -197,6 +197,12 @@ cdef class EntryCacheManager:
         return self.stats().size
 
     @property
+    def is_at_eviction_watermark(self) -> bool:
+        """True if the caches are not disabled and have at least ``watermark`` times ``max_size``."""
+        cdef int64_t low_mark = i64_load_relaxed(&self.owner.manager.low_mark)
+        return not cache_manager_disabled(self.owner.manager) and self.stats().size >= low_mark
+
+    @property
     def max_size(self) -> int | None:
         """Bytes that the caches may have; None is no bound. Set it under any load."""
         return self.stats().max_size
@@ -323,6 +329,7 @@ cdef class EntryCacheManager:
                 native_enter()
                 more = cache_manager_evict(self.owner.manager, &run, SLICE)
                 native_leave()
+            drop_released_objects()
             PyErr_CheckSignals()
         return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
 
@@ -359,6 +366,7 @@ cdef class EntryCacheManager:
                 native_enter()
                 more = cache_manager_run(self.owner.manager, run, SLICE)
                 native_leave()
+            drop_released_objects()
             PyErr_CheckSignals()
         return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
 

@@ -16,7 +16,8 @@ from pulsar_ml.operations.support cimport (
     violate,
 )
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_at, entry_copy, entry_has_expected_reads, entry_matches, entry_new,
+    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_has_expected_reads,
+    entry_matches, entry_metadata, entry_new,
     entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count,
     entry_references, entry_release, entry_retain, payload_bytes, payload_length, payload_new,
     payload_release, read_count_maybe_new,
@@ -27,7 +28,7 @@ from pulsar_ml.structures.read_count cimport (
     read_count_at, read_count_mark_read, read_count_release, read_count_retain, read_count_value,
 )
 from pulsar_ml.structures.refcount cimport RELEASED_LAST, RELEASED_TOO_OFTEN, refcount_value
-from pulsar_ml.structures.status cimport PML_OK
+from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u64, u64_cas_weak_relaxed,
     u64_load_relaxed, u64_store_relaxed,
@@ -61,6 +62,7 @@ cdef enum:
     EN_RELEASE
     EN_RELEASE_ALL
     EN_RELEASE_TOO_OFTEN
+    EN_PARSE
     # Wrong on purpose.
     EN_RELEASE_AND_KEEP
     EN_WRITE
@@ -69,6 +71,7 @@ cdef enum:
     EN_RETAIN_READ_COUNT
     EN_RELEASE_READ_COUNT
     EN_LOSE
+    EN_RELEASE_VALUE
 
 
 # The note of the thread that set an entry's callback, for the thread that runs it. Plain: published
@@ -92,6 +95,8 @@ cdef struct EntryRun:
     pml_u64[4] mailboxes
     pml_i64 callbacks_set
     pml_i64 callbacks_run
+    pml_i64 values_set          # parsed values: an entry's is its serial
+    pml_i64 values_released
     pml_i64 callbacks_wrong     # run twice, for another incarnation, or without the payload
     pml_i64[64] expected        # by handle of the read count: what it should be
     pml_u64[64] family          # likewise: the serial of the entries that share it
@@ -167,8 +172,13 @@ cdef inline void entry_look_whole(
     EntryRun* run, uint32_t handle, uint64_t serial, PmlViolation* violation
 ) noexcept nogil:
     cdef uint32_t read_count
+    cdef int64_t value
     entry_look(run, handle, serial, violation)
     if violation.found:
+        return
+    if entry_metadata(&run.pool, handle, &value) and value != <int64_t>serial:
+        violate(violation, b"EN-7", b"entry %lld has the parsed value of entry %lld", <int64_t>serial,
+                value, 0)
         return
     read_count = entry_read_count(&run.pool, handle)
     if not read_count or entry_made_late(serial):
@@ -230,6 +240,22 @@ cdef inline void entry_keep(
             return
         i64_fetch_add_relaxed(&run.callbacks_set, 1)
     hands_put(hands, held)
+
+
+# Parsed values -----------------------------------------------------------------------------------
+
+cdef inline void entry_value_released(void* context, int64_t value) noexcept nogil:
+    i64_fetch_add_relaxed(&(<EntryRun*>context).values_released, 1)
+
+
+# The second word says whether this call's value came to the entry.
+cdef inline void entry_parse(EntryRun* run, uint32_t handle, uint64_t serial, PmlResult* result) noexcept nogil:
+    cdef Status status = entry_attach_metadata(
+        &run.pool, handle, entry_value_released, run, <int64_t>serial)
+    if status == PML_NO_MEMORY:
+        result.status = EN_NO_MEMORY
+    result.words[1] = status == PML_OK
+    i64_fetch_add_relaxed(&run.values_set, status == PML_OK)
 
 
 # Operations --------------------------------------------------------------------------------------
@@ -331,6 +357,8 @@ cdef inline void entry_with(
                 hands_pick(hands, i)
                 references += 1
         entry_give(run, thread, held, references, result, violation)
+    elif call.code == EN_PARSE:
+        entry_parse(run, handle, held >> 8, result)
     elif call.code == EN_RELEASE_AND_KEEP:
         entry_give(run, thread, held, 1, result, violation)
     elif call.code == EN_WRITE:
@@ -346,6 +374,8 @@ cdef inline void entry_with(
         read_count_release(&run.pool.read_counts, entry_read_count(&run.pool, handle))
     elif call.code == EN_LOSE:
         hands_pick(hands, call.arguments[0])
+    elif call.code == EN_RELEASE_VALUE:
+        entry_value_released(run, <int64_t>(held >> 8))
 
 
 cdef inline void entry_apply(
@@ -452,6 +482,8 @@ cdef inline void entry_check(void* instance, PmlViolation* violation) noexcept n
                  pool_in_use(&run.pool.read_counts), 0)
     expect_equal(violation, b"I20", b"callbacks in use after all entries were released",
                  pool_in_use(&run.pool.callbacks), 0)
+    expect_equal(violation, b"EN-7", b"parsed values released", i64_load_relaxed(&run.values_released),
+                 i64_load_relaxed(&run.values_set))
     expect_equal(violation, b"I20", b"callbacks run", i64_load_relaxed(&run.callbacks_run),
                  i64_load_relaxed(&run.callbacks_set))
     entry_callbacks_right(run, violation)
@@ -491,6 +523,7 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     hands_operation(table, EN_RELEASE, b"release", 8)
     hands_operation(table, EN_RELEASE_ALL, b"release_all", 1)
     hands_operation(table, EN_RELEASE_TOO_OFTEN, b"release_too_often", 1)
+    hands_operation(table, EN_PARSE, b"parse", 2)
     hands_operation(table, EN_RELEASE_AND_KEEP, b"release_and_keep", 0)
     hands_operation(table, EN_WRITE, b"write", 0)
     hands_operation(table, EN_MARK_READ_UNSEEN, b"mark_read_unseen", 0)
@@ -498,3 +531,4 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     hands_operation(table, EN_RETAIN_READ_COUNT, b"retain_read_count", 0)
     hands_operation(table, EN_RELEASE_READ_COUNT, b"release_read_count", 0)
     hands_operation(table, EN_LOSE, b"lose", 0)
+    hands_operation(table, EN_RELEASE_VALUE, b"release_value", 0)

@@ -15,9 +15,12 @@
 #              EN-5 (I2, I19) payload bytes do not change and stay while any entry shares them.
 #              EN-6 (I67, I70) a read count is reached under a reference of its own: while it is
 #              replaced, a reader holds the old one or the new one.
+#              EN-7 an entry has one parsed value at most; copies made after it was attached share
+#              it, and it is released with the last entry that has it, before the payload.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication,
 #              read after a successful retain; but `extra`, whose read count changes while it is
-#              shared: exchanged with release -> loaded with acquire.
+#              shared: exchanged with release -> loaded with acquire. Likewise `payload`, to which
+#              a parsed value comes once.
 # Reclamation  The thread whose release reached zero gives everything back. Entry memory is
 #              type-stable; the payload is freed, and with a slice its reference to the receive
 #              buffer goes back.
@@ -27,6 +30,9 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 from libc.string cimport memcpy
 
+from pulsar_ml.structures.metadata cimport (
+    Metadata, ReleaseValue, metadata_new, metadata_release, metadata_retain,
+)
 from pulsar_ml.structures.object_pool cimport (
     Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take,
 )
@@ -43,9 +49,9 @@ from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, ReleaseResult, refcount_publish, refcount_release,
     refcount_retain, refcount_value,
 )
-from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
+from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_u32, u32_cas_strong_acq_rel, u32_load_acquire,
+    i64_cas_strong_acq_rel, i64_load_acquire, i64_store_relaxed, pml_i32, pml_i64, pml_u32, u32_cas_strong_acq_rel, u32_load_acquire,
     u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate, release
@@ -89,10 +95,15 @@ cdef enum:
     EXTRA_COUNTS_READ = 0x80000000  # deallocation marks a read (decreaseReadCountOnRelease)
 
 
+cdef enum:
+    # the lowest bit of `payload` of an entry: it is the address of a Metadata, which has the payload
+    PAYLOAD_IS_PARSED = 1
+
+
 cdef struct Entry:          # 32 bytes
     int64_t ledger_id
     int64_t entry_id
-    pml_i64 payload         # address of the Payload; next free entry while pooled
+    pml_i64 payload         # address of the Payload, and a mark; next free entry while pooled
     pml_i32 references
     pml_u32 extra
 
@@ -196,8 +207,33 @@ cdef inline void payload_release(Payload* payload) noexcept nogil:
         release(payload)
 
 
+cdef inline Metadata* share_metadata(int64_t share) noexcept nogil:
+    return <Metadata*>(share & ~<int64_t>PAYLOAD_IS_PARSED)
+
+
+# The payload of a share, which is what an entry's `payload` holds.
+cdef inline Payload* share_payload(int64_t share) noexcept nogil:
+    if share & PAYLOAD_IS_PARSED:
+        share = share_metadata(share).payload
+    return <Payload*>share
+
+
+cdef inline void share_retain(int64_t share) noexcept nogil:
+    if share & PAYLOAD_IS_PARSED:
+        metadata_retain(share_metadata(share))
+    else:
+        payload_retain(<Payload*>share)
+
+
+cdef inline void share_release(int64_t share) noexcept nogil:
+    if share & PAYLOAD_IS_PARSED:
+        share = metadata_release(share_metadata(share))
+    if share:
+        payload_release(<Payload*>share)
+
+
 cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:
-    return <Payload*>i64_load_relaxed(&entry.payload)
+    return share_payload(i64_load_acquire(&entry.payload))
 
 
 # Creation --------------------------------------------------------------------------------------
@@ -207,6 +243,12 @@ cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:
 cdef inline uint32_t entry_new(
     EntryPool* pool, Position at, Payload* payload, uint32_t read_count, bint counts_read
 ) noexcept nogil:
+    return entry_of_share(pool, at, <int64_t>payload, read_count, counts_read)
+
+
+cdef inline uint32_t entry_of_share(
+    EntryPool* pool, Position at, int64_t share, uint32_t read_count, bint counts_read
+) noexcept nogil:
     cdef uint32_t handle = pool_take(&pool.entries)
     cdef Entry* entry
     if not handle:
@@ -214,7 +256,7 @@ cdef inline uint32_t entry_new(
     entry = entry_at(pool, handle)
     entry.ledger_id = at.ledger_id
     entry.entry_id = at.entry_id
-    i64_store_relaxed(&entry.payload, <int64_t>payload)
+    i64_store_relaxed(&entry.payload, share)
     u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
     # Last: from here a stale handle can retain this incarnation.
     refcount_publish(&entry.references)
@@ -227,20 +269,23 @@ cdef inline uint32_t entry_new(
 cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
+    cdef int64_t share
     cdef uint32_t copy
     if not read_count and not pool.counts_of_4:
         return 0
-    payload_retain(entry_payload(entry))
-    copy = entry_new(pool, position(entry.ledger_id, entry.entry_id), entry_payload(entry),
-                     read_count, counts_read)
+    share = i64_load_acquire(&entry.payload)
+    share_retain(share)
+    copy = entry_of_share(pool, position(entry.ledger_id, entry.entry_id), share, read_count,
+                          counts_read)
     if not copy:
-        payload_release(entry_payload(entry))
+        share_release(share)
         if read_count:
             read_count_release(&pool.read_counts, read_count)
     return copy
 
 
 # A new entry as entry_copy makes, with the bytes in memory of their own, or 0 when memory ran out.
+# It has no parsed value: that may point into the bytes that it was parsed from.
 cdef inline uint32_t entry_copy_bytes(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef Payload* payload = payload_copy(entry_payload(entry))
@@ -283,6 +328,38 @@ cdef inline bint entry_has_callback(const EntryPool* pool, uint32_t handle) noex
     return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_IS_CALLBACK) != 0
 
 
+# setMessageMetadata: the entry has this value from here, and later copies share it. The function is
+# called when no entry has the value any more; see metadata.pxd. PML_EXISTS where the entry has a
+# value, and PML_NO_MEMORY: the caller keeps its own.
+cdef inline Status entry_attach_metadata(
+    EntryPool* pool, uint32_t handle, ReleaseValue function, void* context, int64_t value
+) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
+    cdef int64_t seen = i64_load_acquire(&entry.payload)
+    cdef Metadata* metadata
+    if seen & PAYLOAD_IS_PARSED:
+        return PML_EXISTS
+    metadata = metadata_new(seen, function, context, value)
+    if metadata is NULL:
+        return PML_NO_MEMORY
+    # Fails when another thread was first.
+    if i64_cas_strong_acq_rel(&entry.payload, &seen, <int64_t>metadata | PAYLOAD_IS_PARSED):
+        return PML_OK
+    release(metadata)
+    return PML_EXISTS
+
+
+# True if the entry has a parsed value, which is stored then.
+cdef inline bint entry_metadata(
+    const EntryPool* pool, uint32_t handle, int64_t* value
+) noexcept nogil:
+    cdef int64_t share = i64_load_acquire(&entry_at(pool, handle).payload)
+    if share & PAYLOAD_IS_PARSED:
+        value[0] = share_metadata(share).value
+        return True
+    return False
+
+
 # maybeCreate: no handler unless reads are expected. False when memory ran out; nothing changed.
 cdef inline bint read_count_maybe_new(
     EntryPool* pool, int32_t expected, uint32_t* handle
@@ -317,7 +394,7 @@ cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nog
         read_count_mark_read(&pool.read_counts, read_count, pool.counts_of_4)
     if extra & EXTRA_IS_CALLBACK:
         entry_run_callback(pool, extra & EXTRA_HANDLE)
-    payload_release(entry_payload(entry))
+    share_release(i64_load_acquire(&entry.payload))
     if read_count:
         read_count_release(&pool.read_counts, read_count)
     entry.ledger_id = -1

@@ -43,6 +43,7 @@ PARTS = {
     "lru": "an eviction policy, likewise",
     "s3_fifo": "an eviction policy, likewise",
     "priority_queue": "an eviction policy, likewise",
+    "metadata": "the parsed value of an entry; tested and described with entry",
     "ghost_list": "what s3_fifo remembers",
     "value_ring": "the lists of s3_fifo and the stash",
     "cursor_registry": "ids and counts of the cursors in either container",

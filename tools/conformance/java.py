@@ -10,7 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-MAIN = "org.apache.bookkeeper.mledger.impl.cache.Driver"
+PACKAGE = "org.apache.bookkeeper.mledger.impl.cache"
+SOURCES = ("Driver", "Findings")
 VERSIONS = {"4.2.4": 17, "5.0.1": 21}  # and the Java that each needs
 SECONDS = 900  # of one command
 
@@ -29,12 +30,16 @@ class Release:
 
     def answers(self, lines: Sequence[str]) -> list[str]:
         """One answer for each line."""
-        command = [self.java, "-cp", self.classpath, MAIN]
+        command = [self.java, "-cp", self.classpath, f"{PACKAGE}.Driver"]
         text = "".join(f"{line}\n" for line in lines)
         found = run(command, text).splitlines()
         if len(found) != len(lines):
             raise NoJava(f"{self.version} answered {len(found)} of {len(lines)} operations")
         return found
+
+    def findings(self) -> str:
+        """The output of Findings.java."""
+        return run([self.java, "-cp", self.classpath, f"{PACKAGE}.Findings"])
 
 
 def run(command: Sequence[str], text: str = "") -> str:
@@ -86,7 +91,8 @@ def releases(folder: Path) -> list[Release]:
         run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy", artifact, target])
     libraries = listed.read_text().strip()
     classes = folder / "classes"
-    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, str(HERE / "Driver.java")]
+    sources = [str(HERE / f"{name}.java") for name in SOURCES]
+    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, *sources]
     run(["javac", *compiled])
     return [
         Release(oldest, javas[oldest], f"{classes}:{libraries}"),

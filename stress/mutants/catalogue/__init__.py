@@ -14,6 +14,7 @@ FILES: tuple[str, ...] = (
     "mpsc_queue",
     "read_count",
     "entry",
+    "metadata",
     "receive_buffer",
     "position_map",
     "map_directory",

@@ -10,7 +10,7 @@ FILE = "structures/entry.pxd"
 FIELDS = """
 entry.ledger_id = at.ledger_id
 entry.entry_id = at.entry_id
-i64_store_relaxed(&entry.payload, <int64_t>payload)
+i64_store_relaxed(&entry.payload, share)
 u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
 """
 
