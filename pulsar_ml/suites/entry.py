@@ -20,7 +20,7 @@ SUITE = Suite(
         mix={
             "new": 8,
             "copy": 5,
-            "retain": 2,
+            "retain": 4,
             "retain_stale": 6,
             "pass_on": 20,
             "read": 1,
@@ -28,7 +28,7 @@ SUITE = Suite(
             "release": 10,
             "release_all": 2,
             "release_too_often": 1,
-            "parse": 4,
+            "parse": 8,
         },
     ),
     invariants=named("I2 I3 I12 I13 I17 I18 I20 I69 I70 EN-7"),

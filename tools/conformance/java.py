@@ -11,8 +11,14 @@ from pathlib import Path
 
 HERE = Path(__file__).parent
 PACKAGE = "org.apache.bookkeeper.mledger.impl.cache"
-SOURCES = ("Driver", "Findings")
+SOURCES = ("Driver", "ManagerSubject", "PendingSubject", "Findings")
 VERSIONS = {"4.2.4": 17, "5.0.1": 21}  # and the Java that each needs
+# What 5.0.1 needs newer than 4.2.4: its own parent project is not on Maven Central, so that Maven
+# cannot list its libraries.
+NEWER = (
+    "org.apache.pulsar:managed-ledger:5.0.1",
+    "org.apache.bookkeeper:bookkeeper-common:4.18.2",
+)
 SECONDS = 900  # of one command
 
 
@@ -84,17 +90,19 @@ def releases(folder: Path) -> list[Release]:
     if not listed.exists():
         goal = ["dependency:build-classpath", f"-Dmdep.outputFile={listed}"]
         run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal])
-    jar = folder / f"managed-ledger-{newest}.jar"
-    if not jar.exists():
-        artifact = f"-Dartifact=org.apache.pulsar:managed-ledger:{newest}"
-        target = f"-DoutputDirectory={folder}"
-        run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy", artifact, target])
+    jars = [folder / "{1}-{2}.jar".format(*artifact.split(":")) for artifact in NEWER]
+    for jar, artifact in zip(jars, NEWER, strict=True):
+        if not jar.exists():
+            goal = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+            run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal])
     libraries = listed.read_text().strip()
-    classes = folder / "classes"
+    classes, stand_in = folder / "classes", folder / "stand-in"
     sources = [str(HERE / f"{name}.java") for name in SOURCES]
     compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, *sources]
     run(["javac", *compiled])
+    allocator = str(HERE / "PulsarByteBufAllocator.java")
+    run(["javac", "-proc:none", "-d", str(stand_in), "-cp", libraries, allocator])
     return [
         Release(oldest, javas[oldest], f"{classes}:{libraries}"),
-        Release(newest, javas[newest], f"{classes}:{jar}:{libraries}"),
+        Release(newest, javas[newest], ":".join(map(str, [classes, stand_in, *jars, libraries]))),
     ]

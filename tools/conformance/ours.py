@@ -16,6 +16,9 @@ from pulsar_ml import (
     ReadLimitError,
 )
 
+from tools.conformance.manager import Manager
+from tools.conformance.pending import Pending
+
 LEDGER = 3
 TICK = 1_000_000_000  # nanoseconds
 
@@ -199,6 +202,10 @@ class Limiter:
 def subject_of(words: Sequence[str], version: str) -> Subject:
     if words[1] == "caches":
         return Caches(words, version)
+    if words[1] == "pending":
+        return Pending()
+    if words[1] == "manager":
+        return Manager(words, POLICIES[version])
     if words[1] == "limiter":
         return Limiter(words)
     return heap() if words[1] == "heap" else active()

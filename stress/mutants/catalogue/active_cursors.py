@@ -82,8 +82,14 @@ if cursor is not NULL:
         title="a count at a position begins at a cursor behind it",
         origin="port",
         file=FILE,
-        old="if group is NULL or position_less(at, group.at):",
-        new="if group is NULL:",
+        old="""
+if group is NULL or position_less(at, group.at):
+    group = container.groups.head
+""",
+        new="""
+if group is NULL:
+    group = container.groups.head
+""",
         suite="active_cursors",
         breaks="I73",
     ),

@@ -43,6 +43,10 @@ return PML_OK
         suite="entry",
         breaks="EN-7",
         cimports="from pulsar_ml.sync.atomics cimport i64_store_release",
+        calls=(
+            (("new", 8, 0, 0), ("retain", 0), ("pass_on", 0), ("parse", 0)),
+            (("pass_on", 0), ("parse", 0)),
+        ),
     ),
     Mutant(
         id="MV-lost",
