@@ -52,9 +52,9 @@ cdef class EntryCacheManager:
             (managedLedgerCacheEvictionIntervalMs).
         time_threshold_ms: milliseconds that an entry stays at least
             (managedLedgerCacheEvictionTimeThresholdMillis).
-        time_threshold_max_ms: under stash_queue, milliseconds that an entry whose reads are
-            expected stays at least (managedLedgerCacheEvictionTimeThresholdMillisMax of the
-            proposal's first revision).
+        time_threshold_max_ms: under stash_queue, and for time passes under priority_queue,
+            milliseconds that an entry whose reads are expected stays at least
+            (managedLedgerCacheEvictionTimeThresholdMillisMax of the proposal's first revision).
         policy: the eviction policy, one of EVICTION_POLICIES, for the manager's life.
         max_requeue_count: how often a pass keeps an entry whose reads are still expected, 0..65535
             (managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes).
