@@ -6,6 +6,7 @@ import java.lang.reflect.Field;
 import java.lang.reflect.Method;
 import java.lang.reflect.Proxy;
 import java.util.ArrayList;
+import java.util.Collections;
 import java.util.List;
 import java.util.concurrent.CompletableFuture;
 import java.util.function.IntSupplier;
@@ -19,7 +20,8 @@ import org.apache.bookkeeper.mledger.impl.ManagedLedgerImpl;
 
 /**
  * The pending reads of one managed ledger. Storage reads are numbered in the order in which they begin and complete
- * when the trace says so. An executor runs its tasks at once.
+ * when the trace says so. An executor runs its tasks at once. What one operation does is sorted in its answer: the
+ * order in which requests get theirs is nobody's promise.
  */
 final class PendingSubject implements Driver.Subject {
     /** A storage read under way. */
@@ -164,6 +166,7 @@ final class PendingSubject implements Driver.Subject {
             case "invalidate" -> pending.invalidateLedger(Long.parseLong(words[1]));
             default -> throw new IllegalArgumentException(words[0]);
         }
+        Collections.sort(events);
         return answer + " " + String.join(" ", events);
     }
 }

@@ -74,4 +74,4 @@ class Pending:
             self.pending.invalidate(int(words[1]))
         else:
             answer = self.complete(int(words[1]), fails=words[0] == "fail")
-        return " ".join([answer, *self.events]) if self.events else f"{answer} "
+        return f"{answer} {' '.join(sorted(self.events))}"
