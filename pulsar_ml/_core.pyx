@@ -17,10 +17,9 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_put, cache_manager_remove, cache_manager_run, cache_manager_stats,
 )
 from pulsar_ml.structures.entry cimport (
-    EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_copy_bytes, entry_expect_read,
-    entry_expected_reads, entry_length, entry_has_callback, entry_matches, entry_metadata, entry_new, entry_not_delivered, entry_payload, entry_references,
-    entry_release,
-    payload_bytes, payload_length, payload_new, payload_release, payload_retain, payload_slice,
+    entry_at, entry_attach_metadata, entry_copy, entry_copy_bytes, entry_expect_read,
+    entry_expected_reads, entry_has_callback, entry_length, entry_matches, entry_metadata,
+    entry_new, entry_not_delivered, entry_payload, entry_references, entry_release, EntryPool,
     read_count_maybe_new,
 )
 from pulsar_ml.structures.eviction_policy cimport (
@@ -31,6 +30,10 @@ from pulsar_ml.structures.eviction_thread cimport (
     eviction_thread_serves, eviction_thread_stop,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
+from pulsar_ml.structures.payload cimport (
+    Payload, payload_bytes, payload_length, payload_new, payload_release, payload_retain,
+    payload_slice,
+)
 from pulsar_ml.structures.policy_pass cimport (
     EvictionPass, PolicyRow, PolicySettings, size_pass, time_pass,
 )
@@ -162,7 +165,6 @@ cdef int check_status(Status status, NativePosition at) except -1:
 include "binding/gate.pxi"
 include "binding/fork.pxi"
 include "binding/callbacks.pxi"
-include "binding/metadata.pxi"
 include "binding/native_memory.pxi"
 include "binding/buffers.pxi"
 include "binding/entry.pxi"

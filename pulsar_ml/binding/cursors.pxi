@@ -5,9 +5,10 @@ import threading
 from libc.stdint cimport uint64_t
 
 from pulsar_ml.structures.active_cursors cimport (
-    ActiveCursors, ActiveMemory, active_cursors_add, active_cursors_destroy, active_cursors_init,
-    active_cursors_rank, active_cursors_rank_at, active_cursors_remove, active_cursors_replace, active_cursors_should_cache,
-    active_cursors_slowest, active_cursors_update, active_memory_destroy, active_memory_init,
+    ActiveCursors, ActiveMemory, active_cursors_add, active_cursors_destroy,
+    active_cursors_init, active_cursors_rank, active_cursors_rank_at, active_cursors_remove,
+    active_cursors_replace, active_cursors_should_cache, active_cursors_slowest,
+    active_cursors_update, active_memory_destroy, active_memory_init,
 )
 from pulsar_ml.structures.cursor_heap cimport (
     CursorHeap, SlowestChange, cursor_heap_add, cursor_heap_destroy, cursor_heap_init, cursor_heap_remove,

@@ -198,7 +198,7 @@ cdef class EntryCacheManager:
 
     @property
     def is_at_eviction_watermark(self) -> bool:
-        """True if the caches are not disabled and have at least ``watermark`` times ``max_size``."""
+        """True if the caches have at least ``watermark`` times ``max_size``, which is not 0."""
         cdef int64_t low_mark = i64_load_relaxed(&self.owner.manager.low_mark)
         return not cache_manager_disabled(self.owner.manager) and self.stats().size >= low_mark
 

@@ -178,7 +178,7 @@ class EntryCache:
         condition: Callable[[], bool] = lambda: True,
         on_done: Callable[[], None] = lambda: None,
     ) -> bool:
-        """Reads ``first`` .. ``last`` from the storage into the cache, for a cursor that comes soon.
+        """Reads ``first`` .. ``last`` from storage into the cache, for a cursor that comes soon.
 
         ``max_bytes`` above 0 cuts the range to so many bytes of average entries, at least one.
         Returns False and reads nothing if ``first`` is cached, the caches have reached the eviction

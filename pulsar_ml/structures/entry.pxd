@@ -28,13 +28,17 @@
 #              position afterwards.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memcpy
 
-from pulsar_ml.structures.metadata cimport (
-    Metadata, ReleaseValue, metadata_new, metadata_release, metadata_retain,
-)
 from pulsar_ml.structures.object_pool cimport (
     Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take,
+)
+from pulsar_ml.structures.parsed_value cimport (
+    PAYLOAD_IS_PARSED, Metadata, ReleaseValue, metadata_new, share_metadata, share_payload, share_release,
+    share_retain,
+)
+from pulsar_ml.structures.payload cimport (
+    Payload, payload_bytes, payload_copy, payload_length, payload_new, payload_release, payload_retain,
+    payload_slice, payload_source,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.read_count cimport (
@@ -42,35 +46,19 @@ from pulsar_ml.structures.read_count cimport (
     read_count_retain,
     read_count_value,
 )
-from pulsar_ml.structures.receive_buffer cimport (
-    ReceiveBuffer, receive_buffer_bytes, receive_buffer_release, receive_buffer_retain,
-)
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, ReleaseResult, refcount_publish, refcount_release,
     refcount_retain, refcount_value,
 )
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_cas_strong_acq_rel, i64_load_acquire, i64_store_relaxed, pml_i32, pml_i64, pml_u32, u32_cas_strong_acq_rel, u32_load_acquire,
-    u32_load_relaxed, u32_store_relaxed,
+    i64_cas_strong_acq_rel, i64_load_acquire, i64_store_relaxed, pml_i32, pml_i64, pml_u32,
+    u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
 )
-from pulsar_ml.sync.memory cimport allocate, release
+from pulsar_ml.sync.memory cimport release
 
 
 ctypedef void (*DeallocateCallback)(void* context, int64_t argument) noexcept nogil
-
-
-# The bytes of an entry, shared by its copies. The bytes follow the header, unless it is a slice.
-cdef struct Payload:
-    pml_i32 references
-    uint32_t length_and_mark    # payload_length() without the mark
-
-
-# A payload whose bytes lie in a receive buffer, of which it holds one reference.
-cdef struct PayloadSlice:
-    Payload payload
-    ReceiveBuffer* source
-    char* bytes
 
 
 # The part of an entry with an on-deallocate callback that other entries lack.
@@ -83,21 +71,10 @@ cdef struct Callback:
 
 
 cdef enum:
-    PAYLOAD_IS_SLICE = 0x80000000   # of length_and_mark
-    # bytes after the header of the smallest payload: what a slice has there
-    PAYLOAD_LEAST = 16
-
-
-cdef enum:
     # `extra` of an entry: a handle and two marks.
     EXTRA_HANDLE = 0x3FFFFFFF
     EXTRA_IS_CALLBACK = 0x40000000  # the handle names a Callback, otherwise a read count (0: none)
     EXTRA_COUNTS_READ = 0x80000000  # deallocation marks a read (decreaseReadCountOnRelease)
-
-
-cdef enum:
-    # the lowest bit of `payload` of an entry: it is the address of a Metadata, which has the payload
-    PAYLOAD_IS_PARSED = 1
 
 
 cdef struct Entry:          # 32 bytes
@@ -140,96 +117,6 @@ cdef inline void entry_pool_destroy(EntryPool* pool) noexcept nogil:
 
 cdef inline Entry* entry_at(const EntryPool* pool, uint32_t handle) noexcept nogil:
     return <Entry*>pool_at(&pool.entries, handle)
-
-
-# Payloads --------------------------------------------------------------------------------------
-
-# Uninitialised bytes with one reference, or NULL. The creator fills them before it shares them. At
-# most INT32_MAX bytes.
-cdef inline Payload* payload_new(uint32_t length) noexcept nogil:
-    # Never less than a slice takes: as much as the smallest block of an allocator has.
-    cdef Payload* payload = <Payload*>allocate(sizeof(Payload) + max(<size_t>length, <size_t>PAYLOAD_LEAST))
-    if payload is not NULL:
-        payload.length_and_mark = length
-        refcount_publish(&payload.references)
-    return payload
-
-
-# Bytes that were appended to a buffer, with one reference, or NULL. The caller holds the buffer.
-cdef inline Payload* payload_slice(ReceiveBuffer* source, uint32_t start, uint32_t length) noexcept nogil:
-    cdef PayloadSlice* slice = <PayloadSlice*>allocate(sizeof(PayloadSlice))
-    if slice is NULL:
-        return NULL
-    receive_buffer_retain(source)
-    slice.source = source
-    slice.bytes = receive_buffer_bytes(source) + start
-    slice.payload.length_and_mark = length | PAYLOAD_IS_SLICE
-    refcount_publish(&slice.payload.references)
-    return &slice.payload
-
-
-# A copy of a payload's bytes in memory of its own, with one reference, or NULL
-# (managedLedgerCacheCopyEntries).
-cdef inline Payload* payload_copy(Payload* payload) noexcept nogil:
-    cdef Payload* copy = payload_new(payload_length(payload))
-    if copy is not NULL:
-        memcpy(payload_bytes(copy), payload_bytes(payload), payload_length(payload))
-    return copy
-
-
-cdef inline uint32_t payload_length(const Payload* payload) noexcept nogil:
-    return payload.length_and_mark & ~<uint32_t>PAYLOAD_IS_SLICE
-
-
-cdef inline char* payload_bytes(Payload* payload) noexcept nogil:
-    if payload.length_and_mark & PAYLOAD_IS_SLICE:
-        return (<PayloadSlice*>payload).bytes
-    return <char*>payload + sizeof(Payload)
-
-
-# The receive buffer that the bytes lie in, NULL when they have memory of their own.
-cdef inline ReceiveBuffer* payload_source(Payload* payload) noexcept nogil:
-    if payload.length_and_mark & PAYLOAD_IS_SLICE:
-        return (<PayloadSlice*>payload).source
-    return NULL
-
-
-cdef inline void payload_retain(Payload* payload) noexcept nogil:
-    refcount_retain(&payload.references)
-
-
-cdef inline void payload_release(Payload* payload) noexcept nogil:
-    cdef ReceiveBuffer* source
-    if refcount_release(&payload.references, 1) == RELEASED_LAST:
-        source = payload_source(payload)
-        if source is not NULL:
-            receive_buffer_release(source)
-        release(payload)
-
-
-cdef inline Metadata* share_metadata(int64_t share) noexcept nogil:
-    return <Metadata*>(share & ~<int64_t>PAYLOAD_IS_PARSED)
-
-
-# The payload of a share, which is what an entry's `payload` holds.
-cdef inline Payload* share_payload(int64_t share) noexcept nogil:
-    if share & PAYLOAD_IS_PARSED:
-        share = share_metadata(share).payload
-    return <Payload*>share
-
-
-cdef inline void share_retain(int64_t share) noexcept nogil:
-    if share & PAYLOAD_IS_PARSED:
-        metadata_retain(share_metadata(share))
-    else:
-        payload_retain(<Payload*>share)
-
-
-cdef inline void share_release(int64_t share) noexcept nogil:
-    if share & PAYLOAD_IS_PARSED:
-        share = metadata_release(share_metadata(share))
-    if share:
-        payload_release(<Payload*>share)
 
 
 cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:

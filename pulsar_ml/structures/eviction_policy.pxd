@@ -1,8 +1,8 @@
 # The eviction policies in one table: each decides which entries of all caches leave, and when.
 #
 # Origin       RangeCacheRemovalQueue and EntryCacheDefaultEvictionPolicy (Pulsar), PIP-430 in its
-#              two revisions, #24363; priority_queue, LRU and S3-FIFO are alternatives. Each policy is a file
-#              and one row of eviction_row.
+#              two revisions, #24363; priority_queue, LRU and S3-FIFO are alternatives. Each policy
+#              is a file and one row of eviction_row.
 # Threads      init, destroy: alone. The rest: any thread; passes and settings take the monitor.
 #              Range caches know the policy as its intake (range_cache_new(memory,
 #              &policy.base.intake)).
@@ -21,12 +21,12 @@
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
+from pulsar_ml.structures.fewest_reads cimport priority_queue_row
 from pulsar_ml.structures.ledger_scan cimport ledger_scan_row
 from pulsar_ml.structures.lru cimport lru_row
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_destroy, mpsc_init, mpsc_size
 from pulsar_ml.structures.policy_pass cimport EvictionPass, PolicyBase, PolicyRow, PolicySettings
-from pulsar_ml.structures.priority_queue cimport priority_queue_row
 from pulsar_ml.structures.range_cache cimport CacheMemory
 from pulsar_ml.structures.removal_queue cimport (
     central_queue_row, released_5_row, released_queue_row,

@@ -77,18 +77,18 @@ def test_a_parser_that_raises_or_releases_attaches_nothing() -> None:
 
 def test_the_first_of_two_parsers_wins() -> None:
     with EntryCacheManager() as manager, manager.entry((1, 0), b"bytes") as entry:
-        lost: list[weakref.ref[Parsed]] = []
+        refused: list[weakref.ref[Parsed]] = []
 
         def parse(data: memoryview) -> Parsed:
             value = Parsed(data)
-            if not lost:
-                lost.append(weakref.ref(value))
+            if not refused:
+                refused.append(weakref.ref(value))
                 entry.initialize_message_metadata(parse)
             return value
 
         value = entry.initialize_message_metadata(parse)
         assert value is entry.message_metadata
-        assert lost[0]() is None
+        assert refused[0]() is None
 
 
 def test_none_is_a_value_that_is_parsed_once() -> None:

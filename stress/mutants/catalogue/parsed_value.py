@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from stress.mutants.catalogue.mutant import Mutant
 
-FILE = "structures/entry.pxd"
+FILE = "structures/parsed_value.pxd"
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -29,7 +29,7 @@ if not share & PAYLOAD_IS_PARSED:
         id="MV-twice",
         title="a parsed value replaces the one that another thread attached",
         origin="port",
-        file=FILE,
+        file="structures/entry.pxd",
         old="""
 if i64_cas_strong_acq_rel(&entry.payload, &seen, <int64_t>metadata | PAYLOAD_IS_PARSED):
     return PML_OK

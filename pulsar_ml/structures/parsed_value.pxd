@@ -13,11 +13,17 @@
 
 from libc.stdint cimport int64_t
 
+from pulsar_ml.structures.payload cimport Payload, payload_release, payload_retain
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
 )
 from pulsar_ml.sync.atomics cimport pml_i32
 from pulsar_ml.sync.memory cimport allocate, release
+
+
+cdef enum:
+    # The lowest bit of an entry's `payload`, which then is the address of a Metadata.
+    PAYLOAD_IS_PARSED = 1
 
 
 ctypedef void (*ReleaseValue)(void* context, int64_t value) noexcept nogil
@@ -59,3 +65,29 @@ cdef inline int64_t metadata_release(Metadata* metadata) noexcept nogil:
     metadata.function(metadata.context, metadata.value)
     release(metadata)
     return payload
+
+
+# Shares: what an entry's `payload` holds --------------------------------------------------------
+
+cdef inline Metadata* share_metadata(int64_t share) noexcept nogil:
+    return <Metadata*>(share & ~<int64_t>PAYLOAD_IS_PARSED)
+
+
+cdef inline Payload* share_payload(int64_t share) noexcept nogil:
+    if share & PAYLOAD_IS_PARSED:
+        share = share_metadata(share).payload
+    return <Payload*>share
+
+
+cdef inline void share_retain(int64_t share) noexcept nogil:
+    if share & PAYLOAD_IS_PARSED:
+        metadata_retain(share_metadata(share))
+    else:
+        payload_retain(<Payload*>share)
+
+
+cdef inline void share_release(int64_t share) noexcept nogil:
+    if share & PAYLOAD_IS_PARSED:
+        share = metadata_release(share_metadata(share))
+    if share:
+        payload_release(<Payload*>share)

@@ -1,10 +1,10 @@
-"""Mistakes in structures/priority_queue.pxd."""
+"""Mistakes in structures/fewest_reads.pxd."""
 
 from __future__ import annotations
 
 from stress.mutants.catalogue.mutant import Mutant
 
-FILE = "structures/priority_queue.pxd"
+FILE = "structures/fewest_reads.pxd"
 
 SETTINGS = {"policy": (7, 7), "caches": (1, 1), "length_shift": (0, 0)}
 PUTS = tuple(("put", 0, key, 0) for key in range(3))
