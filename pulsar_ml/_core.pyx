@@ -17,10 +17,9 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_put, cache_manager_remove, cache_manager_run, cache_manager_stats,
 )
 from pulsar_ml.structures.entry cimport (
-    Payload, entry_at, entry_copy, entry_copy_bytes, entry_expect_read, entry_expected_reads, entry_length,
-    entry_has_callback, entry_matches, entry_new, entry_not_delivered, entry_payload, entry_references,
-    entry_release,
-    payload_bytes, payload_length, payload_new, payload_release, payload_retain, payload_slice,
+    entry_at, entry_attach_metadata, entry_copy, entry_copy_bytes, entry_expect_read,
+    entry_expected_reads, entry_has_callback, entry_length, entry_matches, entry_metadata,
+    entry_new, entry_not_delivered, entry_payload, entry_references, entry_release, EntryPool,
     read_count_maybe_new,
 )
 from pulsar_ml.structures.eviction_policy cimport (
@@ -31,6 +30,10 @@ from pulsar_ml.structures.eviction_thread cimport (
     eviction_thread_serves, eviction_thread_stop,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
+from pulsar_ml.structures.payload cimport (
+    Payload, payload_bytes, payload_length, payload_new, payload_release, payload_retain,
+    payload_slice,
+)
 from pulsar_ml.structures.policy_pass cimport (
     EvictionPass, PolicyRow, PolicySettings, size_pass, time_pass,
 )
@@ -48,11 +51,12 @@ from pulsar_ml.structures.receive_buffer cimport (
 from pulsar_ml.structures.receive_size cimport receive_size_init, receive_size_next, receive_size_record
 from pulsar_ml.structures.status cimport PML_DISABLED, PML_EXISTS, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    fence_seq_cst, i64_load_relaxed, u32_fetch_add_relaxed, u32_fetch_sub_release, u32_load_acquire,
+    fence_seq_cst, i64_load_relaxed, pml_ptr, ptr_cas_strong_acq_rel, ptr_cas_strong_release,
+    ptr_load_relaxed, u32_fetch_add_relaxed, u32_fetch_sub_release, u32_load_acquire,
     u32_load_relaxed, u32_store_release,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
-from pulsar_ml.sync.memory cimport allocate_zeroed, release
+from pulsar_ml.sync.memory cimport allocate, allocate_zeroed, release
 from pulsar_ml.sync.thread cimport thread_stripe
 from pulsar_ml.sync.wait cimport wait_while_equal, wake_one
 

@@ -39,6 +39,10 @@ class StorageError(PulsarMlError, OSError):
     """The storage of a ledger failed, or its answer lacks a requested entry."""
 
 
+class LedgerHandleClosedError(StorageError):
+    """The storage closed its handle of a ledger; ``reopen_ledger`` opens another one."""
+
+
 class ReadTimeoutError(PulsarMlError, TimeoutError):
     """A read waited too long for the storage, or for permits of the in-flight read limiter."""
 

@@ -5,9 +5,10 @@ import threading
 from libc.stdint cimport uint64_t
 
 from pulsar_ml.structures.active_cursors cimport (
-    ActiveCursors, ActiveMemory, active_cursors_add, active_cursors_destroy, active_cursors_init,
-    active_cursors_rank, active_cursors_remove, active_cursors_replace, active_cursors_should_cache,
-    active_cursors_slowest, active_cursors_update, active_memory_destroy, active_memory_init,
+    ActiveCursors, ActiveMemory, active_cursors_add, active_cursors_destroy,
+    active_cursors_init, active_cursors_rank, active_cursors_rank_at, active_cursors_remove,
+    active_cursors_replace, active_cursors_should_cache, active_cursors_slowest,
+    active_cursors_update, active_memory_destroy, active_memory_init,
 )
 from pulsar_ml.structures.cursor_heap cimport (
     CursorHeap, SlowestChange, cursor_heap_add, cursor_heap_destroy, cursor_heap_init, cursor_heap_remove,
@@ -219,6 +220,22 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
         with nogil:
             native_enter()
             rank = active_cursors_rank(&self.native, id)
+            native_leave()
+        return rank
+
+    def number_of_cursors_at_position_or_before(self, str name, at) -> int:
+        """The number of tracked cursors at a position or before it.
+
+        The reads to expect of entries that are read from storage ahead of a cursor. ``name`` is the
+        cursor from which the count is short, or None; it changes nothing but the time. Raises
+        InvalidPositionError.
+        """
+        cdef NativePosition place = to_position(at, "position")
+        cdef uint64_t id = self.id_of(name)
+        cdef int64_t rank
+        with nogil:
+            native_enter()
+            rank = active_cursors_rank_at(&self.native, id, place)
             native_leave()
         return rank
 

@@ -184,6 +184,38 @@ cdef class Entry:
             raise AllocationError("no native memory for a copy of an entry")
         return wrap_entry(self.owner, handle)
 
+    @property
+    def message_metadata(self):
+        """The parsed value of this entry, None where there is none.
+
+        It came by :meth:`initialize_message_metadata`, of this entry or of the one that this is a
+        copy of.
+        """
+        check_usable(self)
+        cdef int64_t value
+        if entry_metadata(&self.owner.memory.entries, self.handle, &value):
+            return parsed_value(value)
+        return None
+
+    def initialize_message_metadata(self, parse, /):
+        """Return the parsed value of this entry; without one, attach ``parse(data)`` first.
+
+        ``data`` is a view of the payload. Copies that are made later share the value, the cache's
+        own included, and it is dropped after the last entry that has it; a copy under
+        ``copy_entries`` begins without one. If two threads parse at a time, both get the value that
+        was attached first. Nothing is attached when ``parse`` raises. Raises ReleasedError,
+        AllocationError, and what ``parse`` raises.
+        """
+        check_usable(self)
+        cdef int64_t value
+        if not entry_metadata(&self.owner.memory.entries, self.handle, &value):
+            parsed = parse(memoryview(self))
+            check_usable(self)      # the parser may have released it
+            if not attach_object(&self.owner.memory.entries, self.handle, parsed):
+                raise AllocationError("no native memory for the parsed value of an entry")
+            entry_metadata(&self.owner.memory.entries, self.handle, &value)
+        return parsed_value(value)
+
     def release(self, *, bint delivered=True) -> None:
         """Give the reference back. ReleasedError when that was done before.
 

@@ -52,9 +52,9 @@ cdef class EntryCacheManager:
             (managedLedgerCacheEvictionIntervalMs).
         time_threshold_ms: milliseconds that an entry stays at least
             (managedLedgerCacheEvictionTimeThresholdMillis).
-        time_threshold_max_ms: under stash_queue, milliseconds that an entry whose reads are
-            expected stays at least (managedLedgerCacheEvictionTimeThresholdMillisMax of the
-            proposal's first revision).
+        time_threshold_max_ms: under stash_queue, and for time passes under priority_queue,
+            milliseconds that an entry whose reads are expected stays at least
+            (managedLedgerCacheEvictionTimeThresholdMillisMax of the proposal's first revision).
         policy: the eviction policy, one of EVICTION_POLICIES, for the manager's life.
         max_requeue_count: how often a pass keeps an entry whose reads are still expected, 0..65535
             (managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes).
@@ -197,6 +197,12 @@ cdef class EntryCacheManager:
         return self.stats().size
 
     @property
+    def is_at_eviction_watermark(self) -> bool:
+        """True if the caches have at least ``watermark`` times ``max_size``, which is not 0."""
+        cdef int64_t low_mark = i64_load_relaxed(&self.owner.manager.low_mark)
+        return not cache_manager_disabled(self.owner.manager) and self.stats().size >= low_mark
+
+    @property
     def max_size(self) -> int | None:
         """Bytes that the caches may have; None is no bound. Set it under any load."""
         return self.stats().max_size
@@ -323,6 +329,7 @@ cdef class EntryCacheManager:
                 native_enter()
                 more = cache_manager_evict(self.owner.manager, &run, SLICE)
                 native_leave()
+            drop_released_objects()
             PyErr_CheckSignals()
         return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
 
@@ -359,6 +366,7 @@ cdef class EntryCacheManager:
                 native_enter()
                 more = cache_manager_run(self.owner.manager, run, SLICE)
                 native_leave()
+            drop_released_objects()
             PyErr_CheckSignals()
         return Evicted(run.removed.entries, run.removed.bytes, run.requeued, run.missing)
 

@@ -187,11 +187,11 @@ cdef class PendingReadsManager:
         cdef list starts = []
         requester.due.starts = NULL
         while start is not NULL:
-            starts.append((start.token, start.first, start.last))
+            starts.append((start.first, start.last, start.token))
             requester.due.starts = start.following
             release(start)
             start = <PendingStart*>requester.due.starts
-        for token, first, last in reversed(starts):
+        for first, last, token in sorted(starts):
             try:
                 self.start(token, ledger_id, first, last, requester.expected_reads)
             except BaseException as error:

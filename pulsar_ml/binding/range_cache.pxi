@@ -81,6 +81,7 @@ cdef class RangeCache:
             if u32_load_relaxed(&self.closed_mark):
                 wake_one(&self.putting)
             native_leave()
+        drop_released_objects()
         if closed:
             self.check_open()
         if status == PML_EXISTS or status == PML_DISABLED:
@@ -224,6 +225,7 @@ cdef class RangeCache:
                 native_leave()
             entries += removed.entries
             size += removed.bytes
+            drop_released_objects()
             if removed.entries < SLICE:
                 return Removed(entries, size)
             PyErr_CheckSignals()

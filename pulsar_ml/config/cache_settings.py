@@ -166,7 +166,8 @@ EVICTION = (
         default="central_queue",
         choices=tuple(EVICTION_POLICIES),
         meaning="The policy that selects the entries to evict.",
-        interplay="managedLedgerCacheEvictionTimeThresholdMillisMax belongs to stash_queue.",
+        interplay="managedLedgerCacheEvictionTimeThresholdMillisMax belongs to stash_queue and "
+        "priority_queue.",
         origin=OURS,
     ),
     Setting(

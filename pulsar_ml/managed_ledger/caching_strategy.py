@@ -41,6 +41,10 @@ class CachingStrategy(Protocol):
         """The expected reads of an entry that a cursor reads from storage; 0: do not cache it."""
         ...
 
+    def expected_reads_ahead(self, cursor: str, at: Position) -> int:
+        """The expected reads of entries from a position on that are read ahead of a cursor."""
+        ...
+
     def evictable_before(self) -> Position | None:
         """No active cursor needs entries before this position; None: leave it to eviction."""
         ...
@@ -75,6 +79,9 @@ class ExpectedReads:
 
     def expected_reads_of_stored(self, cursor: str) -> int:
         return self.cursors.number_of_cursors_at_same_position_or_before(cursor)
+
+    def expected_reads_ahead(self, cursor: str, at: Position) -> int:
+        return self.cursors.number_of_cursors_at_position_or_before(cursor, at)
 
     def evictable_before(self) -> Position | None:
         return None
@@ -121,6 +128,9 @@ class SlowestCursor:
 
     def expected_reads_of_stored(self, cursor: str) -> int:
         return int(cursor in self.cursors or cursor in self.backlogged)
+
+    def expected_reads_ahead(self, cursor: str, at: Position) -> int:
+        return self.expected_reads_of_stored(cursor)
 
     def evictable_before(self) -> Position | None:
         slowest = self.cursors.slowest_cursor_position() or EVERYTHING

@@ -14,13 +14,20 @@ from pulsar_ml._core import (
     PendingReadsManager,
     Permits,
 )
-from pulsar_ml.errors import AllocationError, ClosedError, ReadTimeoutError
+from pulsar_ml.errors import (
+    AllocationError,
+    ClosedError,
+    LedgerHandleClosedError,
+    ReadLimitError,
+    ReadTimeoutError,
+)
 from pulsar_ml.managed_ledger.range_read import RangeRead, discard
 from pulsar_ml.managed_ledger.storage.interface import LedgerStorage, StoredEntry
 from pulsar_ml.positions import Position
 
 READ_OVERHEAD = 64  # bytes that a read of an entry takes in addition to its payload
 DEFAULT_ENTRY_SIZE = 10_240
+READ_AHEAD_LIMIT = 0.7  # of the limiter's permits that reads ahead leave in flight at most
 
 ExpectedReads = Callable[[], int]
 
@@ -64,6 +71,7 @@ class EntryCache:
         )
         # Totals of inserted entries, for estimates; a lost update makes an estimate a little worse.
         self.inserted_entries = self.inserted_bytes = 0
+        self.reading: dict[int, tuple[int, int, int]] = {}  # storage reads under way, by token
         self.closed = False
 
     def insert(self, at: Position, data: bytes | Entry, *, expected_reads: int = 0) -> bool:
@@ -154,6 +162,60 @@ class EntryCache:
 
         RangeRead(self, ledger_id, first, last, expected_reads, on_done).start()
 
+    def has_entry(self, at: Position) -> bool:
+        """True if an entry is cached; does not count as an access."""
+        return at in self.cached
+
+    def read_ahead(
+        self,
+        ledger_id: int,
+        first: int,
+        last: int,
+        *,
+        average: int,
+        expected_reads: ExpectedReads,
+        max_bytes: int = 0,
+        condition: Callable[[], bool] = lambda: True,
+        on_done: Callable[[], None] = lambda: None,
+    ) -> bool:
+        """Reads ``first`` .. ``last`` from storage into the cache, for a cursor that comes soon.
+
+        ``max_bytes`` above 0 cuts the range to so many bytes of average entries, at least one.
+        Returns False and reads nothing if ``first`` is cached, the caches have reached the eviction
+        watermark, a storage read of some of the entries is under way, ``condition()`` is false, or
+        more than 70 % of the limiter's permits would be in flight. ``on_done`` is called when the
+        read ended, also when it failed. Origin: ``EntryCache.readAhead`` of Pulsar 5.0.1, which
+        takes the permits in the same step in which it looks at the limit; here other reads may take
+        them between, and then this one waits for its permits.
+        """
+        if (ledger_id, first) in self.cached or self.manager.is_at_eviction_watermark:
+            return False
+        if max_bytes > 0:
+            last = min(last, first + max(1, max_bytes // estimated_size(1, average)) - 1)
+        if self.is_reading(ledger_id, first, last) or not condition():
+            return False
+        wanted, most = estimated_size(last - first + 1, average), self.limiter.max_bytes
+        if most > 0 and most - self.limiter.remaining + wanted > int(most * READ_AHEAD_LIMIT):
+            return False
+
+        def on_read(read: Future[list[Entry]]) -> None:
+            if read.exception() is None:
+                discard(read.result())
+            on_done()
+
+        read = self.read(ledger_id, first, last, average=average, expected_reads=expected_reads)
+        if read.done() and isinstance(read.exception(), ReadLimitError):
+            return False
+        read.add_done_callback(on_read)
+        return True
+
+    def is_reading(self, ledger_id: int, first: int, last: int) -> bool:
+        """True if a storage read that is under way has some of the entries."""
+        return any(
+            ledger_id == ledger and first <= end and begin <= last
+            for ledger, begin, end in list(self.reading.values())
+        )
+
     def copies(self, ledger_id: int, first: int, last: int) -> list[Entry | None]:
         """Dispatch copies of ``first`` .. ``last``; None where an entry is not cached."""
         found: list[Entry | None] = [None] * (last - first + 1)
@@ -173,7 +235,36 @@ class EntryCache:
         self, token: int, ledger_id: int, first: int, last: int, expected_reads: ExpectedReads
     ) -> None:
         """Reads from the storage on behalf of the pending reads."""
-        answer = self.storage.read(ledger_id, first, last)
+        self.reading[token] = (ledger_id, first, last)
+        try:
+            answer = self.storage.read(ledger_id, first, last)
+        except BaseException:
+            del self.reading[token]
+            raise
+        answer.add_done_callback(
+            partial(self.on_first_answer, token, ledger_id, first, last, expected_reads)
+        )
+
+    def on_first_answer(
+        self,
+        token: int,
+        ledger_id: int,
+        first: int,
+        last: int,
+        expected_reads: ExpectedReads,
+        answer: Future[list[StoredEntry]],
+    ) -> None:
+        """Opens a ledger whose handle was closed and reads once more; a second failure counts.
+
+        As ``RangeEntryCacheImpl.readFromStorage`` does for ``OffloadReadHandleClosedException``.
+        """
+        if isinstance(answer.exception(), LedgerHandleClosedError):
+            try:
+                self.storage.reopen_ledger(ledger_id)
+                answer = self.storage.read(ledger_id, first, last)
+            except Exception as error:  # The waiting reads get it.
+                answer = Future()
+                answer.set_exception(error)
         answer.add_done_callback(
             partial(self.on_stored, token, ledger_id, first, last, expected_reads)
         )
@@ -188,6 +279,7 @@ class EntryCache:
         answer: Future[list[StoredEntry]],
     ) -> None:
         entries: list[Entry] = []
+        self.reading.pop(token, None)
         try:
             requested = range(first, last + 1)
             expected = max(expected_reads(), 0)

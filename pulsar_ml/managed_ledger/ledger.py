@@ -259,6 +259,29 @@ class ManagedLedger:
         expected = partial(self.active.expected_reads_of_stored, cursor)
         return self.cache.read(ledger_id, first, last, average=average, expected_reads=expected)
 
+    def has_entry(self, at: Position) -> bool:
+        """True if an entry is cached."""
+        return self.cache.has_entry(check_position(at))
+
+    def read_ahead(
+        self, ledger_id: int, first: int, last: int, *, cursor: str, max_bytes: int = 0
+    ) -> bool:
+        """Reads a range of one ledger into the cache before a cursor needs it.
+
+        The entries expect the reads of the active cursors at ``first`` or before it, and are cached
+        if there are any. Entries behind the end of the ledger are left out. Returns False where
+        nothing was read; see EntryCache.read_ahead.
+        """
+        self.check_open()
+        expected = partial(self.active.expected_reads_ahead, cursor, Position(ledger_id, first))
+        with self.lock:
+            known = self.log.contains(Position(ledger_id, first))
+            average = self.average_entry_size(ledger_id) if known else 0
+            last = min(last, self.log.entries(ledger_id) - 1) if known else first
+        return known and self.cache.read_ahead(
+            ledger_id, first, last, average=average, max_bytes=max_bytes, expected_reads=expected
+        )
+
     def read_entry(self, at: Position) -> Future[Entry]:
         """Reads a single entry, for a replay. An entry from the storage is not cached.
 

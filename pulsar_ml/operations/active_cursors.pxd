@@ -18,7 +18,8 @@ from pulsar_ml.operations.support cimport (
 )
 from pulsar_ml.structures.active_cursors cimport (
     ACTIVE_FEWEST_REMOVALS, ActiveCursors, ActiveMemory, active_cursors_add,
-    active_cursors_destroy, active_cursors_init, active_cursors_rank, active_cursors_reads_of_added,
+    active_cursors_destroy, active_cursors_init, active_cursors_rank, active_cursors_rank_at,
+    active_cursors_reads_of_added,
     active_cursors_remove, active_cursors_replace, active_cursors_should_cache, active_cursors_slowest,
     active_cursors_update, active_memory_destroy, active_memory_init,
 )
@@ -54,6 +55,7 @@ cdef enum:
     ACTIVE_CHURN
     ACTIVE_UPDATE_STALE
     ACTIVE_INSPECT
+    ACTIVE_RANK_AT
     # Wrong on purpose.
     ACTIVE_FORGET
     ACTIVE_MISCOUNT
@@ -192,6 +194,24 @@ cdef inline int64_t active_run_rank(
     return rank
 
 
+cdef inline int64_t active_run_rank_at(
+    ActiveRun* run, int32_t thread, int64_t cursor, int64_t value, PmlViolation* violation
+) noexcept nogil:
+    cdef CursorWorld* world = &run.world
+    cdef int64_t place = value % world.values
+    cdef uint64_t name = cursor_name(world, thread, cursor)
+    cdef int64_t rank = active_cursors_rank_at(
+        &run.container, name_id(name), cursor_position(world, place).at)
+    cdef int64_t least = cursor_own_before(world, thread, place)
+    # As for the rank of a cursor.
+    cdef int64_t most = cursor_indices(world) + 2 * world.threads - (
+        cursor_own_before(world, thread, CURSOR_VALUES) - least)
+    if not least <= rank <= most:
+        violate(violation, b"I73", b"%lld cursors are counted, it must be from %lld to %lld", rank, least,
+                most)
+    return rank
+
+
 cdef inline void active_run_apply(
     void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -214,6 +234,8 @@ cdef inline void active_run_apply(
         result.status = CURSOR_DONE if result.words[0] else CURSOR_UNKNOWN
     elif call.code == ACTIVE_RANK:
         result.words[0] = active_run_rank(run, thread, cursor, result, violation)
+    elif call.code == ACTIVE_RANK_AT:
+        result.words[0] = active_run_rank_at(run, thread, cursor, call.arguments[1], violation)
     elif call.code == ACTIVE_SLOWEST:
         result.words[0] = cursor_value(world, active_cursors_slowest(container), violation)
         cursor_check_slowest(world, thread, result.words[0], violation)
@@ -452,6 +474,9 @@ cdef inline void active_cursors_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, ACTIVE_UPDATE_STALE, b"update_stale", 1, 0)
     operation_argument(operation, b"value", CURSOR_UNTRACKED, CURSOR_VALUES - 1)
     operation = table_operation(table, ACTIVE_INSPECT, b"inspect", 2, 0)
+    operation = table_operation(table, ACTIVE_RANK_AT, b"rank_at", 4, 0)
+    operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
+    operation_argument(operation, b"value", 0, CURSOR_VALUES - 1)
     operation = table_operation(table, ACTIVE_FORGET, b"forget", 0, 0)
     operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
     operation = table_operation(table, ACTIVE_MISCOUNT, b"miscount", 0, 0)

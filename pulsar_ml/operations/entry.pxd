@@ -8,6 +8,10 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.operations.entry_world cimport (
+    EN_MAILBOXES, EN_MOST_BYTES, EN_MOST_HANDLES, EN_MOST_THREADS, EntryHolder, EntryNote, EntryRun,
+    entry_byte, entry_look, entry_look_whole, entry_made_late, entry_position, entry_wrong_byte,
+)
 from pulsar_ml.operations.hands cimport (
     Hands, hands_at, hands_full, hands_operation, hands_pass, hands_pick, hands_put,
 )
@@ -16,7 +20,8 @@ from pulsar_ml.operations.support cimport (
     violate,
 )
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_at, entry_copy, entry_has_expected_reads, entry_matches, entry_new,
+    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_has_expected_reads,
+    entry_matches, entry_metadata, entry_new,
     entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count,
     entry_references, entry_release, entry_retain, payload_bytes, payload_length, payload_new,
     payload_release, read_count_maybe_new,
@@ -27,19 +32,12 @@ from pulsar_ml.structures.read_count cimport (
     read_count_at, read_count_mark_read, read_count_release, read_count_retain, read_count_value,
 )
 from pulsar_ml.structures.refcount cimport RELEASED_LAST, RELEASED_TOO_OFTEN, refcount_value
-from pulsar_ml.structures.status cimport PML_OK
+from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u64, u64_cas_weak_relaxed,
     u64_load_relaxed, u64_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
-
-
-cdef enum:
-    EN_MOST_THREADS = 64
-    EN_MOST_HANDLES = 64
-    EN_MAILBOXES = 4
-    EN_MOST_BYTES = 200
 
 
 cdef enum:
@@ -61,6 +59,7 @@ cdef enum:
     EN_RELEASE
     EN_RELEASE_ALL
     EN_RELEASE_TOO_OFTEN
+    EN_PARSE
     # Wrong on purpose.
     EN_RELEASE_AND_KEEP
     EN_WRITE
@@ -69,40 +68,7 @@ cdef enum:
     EN_RETAIN_READ_COUNT
     EN_RELEASE_READ_COUNT
     EN_LOSE
-
-
-# The note of the thread that set an entry's callback, for the thread that runs it. Plain: published
-# with the entry's references.
-cdef struct EntryNote:
-    uint32_t read_count
-    uint32_t counts
-
-
-# A reference is serial << 8 | handle. A serial is (number << 6 | thread) << 8 | bytes.
-cdef struct EntryHolder:
-    uint64_t number         # serials drawn so far
-    uint64_t stale          # the reference released last
-    char[112] apart
-
-
-cdef struct EntryRun:
-    EntryPool pool
-    int32_t threads
-    char[60] apart
-    pml_u64[4] mailboxes
-    pml_i64 callbacks_set
-    pml_i64 callbacks_run
-    pml_i64 callbacks_wrong     # run twice, for another incarnation, or without the payload
-    pml_i64[64] expected        # by handle of the read count: what it should be
-    pml_u64[64] family          # likewise: the serial of the entries that share it
-    pml_u64[64] armed           # by handle of the entry: the reference its callback was set for
-    EntryNote[64] notes         # likewise
-    Hands[64] hands
-    EntryHolder[64] holders
-
-
-cdef inline Position entry_position(uint64_t serial) noexcept nogil:
-    return position(<int64_t>(serial >> 8 & 3), <int64_t>serial)
+    EN_RELEASE_VALUE
 
 
 cdef inline void* entry_create(const int64_t* settings, int32_t threads) noexcept nogil:
@@ -116,70 +82,6 @@ cdef inline void* entry_create(const int64_t* settings, int32_t threads) noexcep
         return NULL
     run.pool.counts_of_4 = settings[2] != 0
     return run
-
-
-# Bytes -------------------------------------------------------------------------------------------
-
-cdef inline char entry_byte(uint64_t pattern, int64_t i) noexcept nogil:
-    return <char>((pattern >> ((i & 7) * 8)) + <uint64_t>i)
-
-
-# The first byte that is not the pattern's, or -1.
-cdef inline int64_t entry_wrong_byte(const Entry* entry, uint64_t serial) noexcept nogil:
-    cdef Payload* payload = entry_payload(entry)
-    cdef uint64_t pattern = mix(serial)
-    cdef int64_t i
-    if payload is NULL or payload_length(payload) != (serial & 0xFF):
-        return EN_MOST_BYTES
-    for i in range(payload_length(payload)):
-        if payload_bytes(payload)[i] != entry_byte(pattern, i):
-            return i
-    return -1
-
-
-# Checks the invariants that a holder of a reference can rely on.
-cdef inline void entry_look(
-    EntryRun* run, uint32_t handle, uint64_t serial, PmlViolation* violation
-) noexcept nogil:
-    cdef int64_t wrong
-    if not entry_matches(&run.pool, handle, entry_position(serial)):
-        violate(violation, b"I18", b"entry %lld is %lld now, but its holder retained %lld", handle,
-                entry_at(&run.pool, handle).entry_id, <int64_t>serial)
-        return
-    if entry_references(&run.pool, handle) < 1:
-        violate(violation, b"I3", b"entry %lld has %lld references although it is held", handle,
-                entry_references(&run.pool, handle), 0)
-        return
-    wrong = entry_wrong_byte(entry_at(&run.pool, handle), serial)
-    if wrong >= 0:
-        violate(violation, b"I2", b"byte %lld of entry %lld (serial %lld) changed while it was held",
-                wrong, handle, <int64_t>serial)
-
-
-# True if the first copy makes the read count, at a moment that the books do not see.
-cdef inline bint entry_made_late(uint64_t serial) noexcept nogil:
-    return serial >> 14 & 1
-
-
-# Checks all fields for a holder that may read them: not one by a stale handle, which may have met
-# the entry before its creator set the callback.
-cdef inline void entry_look_whole(
-    EntryRun* run, uint32_t handle, uint64_t serial, PmlViolation* violation
-) noexcept nogil:
-    cdef uint32_t read_count
-    entry_look(run, handle, serial, violation)
-    if violation.found:
-        return
-    read_count = entry_read_count(&run.pool, handle)
-    if not read_count or entry_made_late(serial):
-        return
-    if u64_load_relaxed(&run.family[read_count]) != serial:
-        violate(violation, b"I70", b"read count %lld of entry %lld serves entry %lld now", read_count,
-                <int64_t>serial, <int64_t>u64_load_relaxed(&run.family[read_count]))
-    elif refcount_value(&read_count_at(&run.pool.read_counts, read_count).references) < 1:
-        violate(violation, b"I70", b"read count %lld of entry %lld has %lld references", read_count,
-                <int64_t>serial,
-                refcount_value(&read_count_at(&run.pool.read_counts, read_count).references))
 
 
 # Callbacks ---------------------------------------------------------------------------------------
@@ -230,6 +132,24 @@ cdef inline void entry_keep(
             return
         i64_fetch_add_relaxed(&run.callbacks_set, 1)
     hands_put(hands, held)
+
+
+# Parsed values -----------------------------------------------------------------------------------
+
+cdef inline void entry_value_released(void* context, int64_t value) noexcept nogil:
+    i64_fetch_add_relaxed(&(<EntryRun*>context).values_released, 1)
+
+
+# The second word says whether this call's value came to the entry.
+cdef inline void entry_parse(
+    EntryRun* run, uint32_t handle, uint64_t serial, PmlResult* result
+) noexcept nogil:
+    cdef Status status = entry_attach_metadata(
+        &run.pool, handle, entry_value_released, run, <int64_t>serial)
+    if status == PML_NO_MEMORY:
+        result.status = EN_NO_MEMORY
+    result.words[1] = status == PML_OK
+    i64_fetch_add_relaxed(&run.values_set, status == PML_OK)
 
 
 # Operations --------------------------------------------------------------------------------------
@@ -331,6 +251,8 @@ cdef inline void entry_with(
                 hands_pick(hands, i)
                 references += 1
         entry_give(run, thread, held, references, result, violation)
+    elif call.code == EN_PARSE:
+        entry_parse(run, handle, held >> 8, result)
     elif call.code == EN_RELEASE_AND_KEEP:
         entry_give(run, thread, held, 1, result, violation)
     elif call.code == EN_WRITE:
@@ -346,6 +268,8 @@ cdef inline void entry_with(
         read_count_release(&run.pool.read_counts, entry_read_count(&run.pool, handle))
     elif call.code == EN_LOSE:
         hands_pick(hands, call.arguments[0])
+    elif call.code == EN_RELEASE_VALUE:
+        entry_value_released(run, <int64_t>(held >> 8))
 
 
 cdef inline void entry_apply(
@@ -452,6 +376,8 @@ cdef inline void entry_check(void* instance, PmlViolation* violation) noexcept n
                  pool_in_use(&run.pool.read_counts), 0)
     expect_equal(violation, b"I20", b"callbacks in use after all entries were released",
                  pool_in_use(&run.pool.callbacks), 0)
+    expect_equal(violation, b"EN-7", b"parsed values released", i64_load_relaxed(&run.values_released),
+                 i64_load_relaxed(&run.values_set))
     expect_equal(violation, b"I20", b"callbacks run", i64_load_relaxed(&run.callbacks_run),
                  i64_load_relaxed(&run.callbacks_set))
     entry_callbacks_right(run, violation)
@@ -491,6 +417,7 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     hands_operation(table, EN_RELEASE, b"release", 8)
     hands_operation(table, EN_RELEASE_ALL, b"release_all", 1)
     hands_operation(table, EN_RELEASE_TOO_OFTEN, b"release_too_often", 1)
+    hands_operation(table, EN_PARSE, b"parse", 2)
     hands_operation(table, EN_RELEASE_AND_KEEP, b"release_and_keep", 0)
     hands_operation(table, EN_WRITE, b"write", 0)
     hands_operation(table, EN_MARK_READ_UNSEEN, b"mark_read_unseen", 0)
@@ -498,3 +425,4 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     hands_operation(table, EN_RETAIN_READ_COUNT, b"retain_read_count", 0)
     hands_operation(table, EN_RELEASE_READ_COUNT, b"release_read_count", 0)
     hands_operation(table, EN_LOSE, b"lose", 0)
+    hands_operation(table, EN_RELEASE_VALUE, b"release_value", 0)

@@ -120,7 +120,7 @@ cdef inline void eviction_policy_apply(
 
 cdef inline void eviction_policy_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation
-    table_start(table, b"eviction_policy", b"Six eviction policies over one to three range caches.",
+    table_start(table, b"eviction_policy", b"Eight eviction policies over one to three range caches.",
                 world_create, eviction_policy_apply, world_check, world_destroy)
     world_table(table, 1)
     operation = table_operation(table, PASS_EXPIRE, b"expire", 16, 0)

@@ -22,11 +22,12 @@ class Model(CursorModel):
     """The operations of the subject ``active_cursors``."""
 
     structure = "active_cursors"
-    operations = CursorModel.operations | {"rank", "should_cache", "churn"}
+    operations = CursorModel.operations | {"rank", "rank_at", "should_cache", "churn"}
     spans = CursorModel.spans | {"should_cache", "churn"}
     weak: ClassVar[Mapping[str, str]] = {
         **CursorModel.weak,
         "rank": "As slowest.",
+        "rank_at": "As slowest.",
         "should_cache": "The answer is of the moment at which the size was read; the time when "
         "the last cursor left is not older than that.",
         "churn": "Cursors come and go, each change in a section of its own.",
@@ -162,6 +163,19 @@ class Model(CursorModel):
         for number in self.seen(thread, self.since(thread)):
             if self.moment(number).rank(tag, rank):
                 return self.knows(thread, number)
+        return False
+
+    def rank_at(self, thread: int, number: int, value: int) -> Answer:
+        place = self.place(value)
+        return answer(DONE, sum(UNTRACKED < cursor.value <= place for cursor in self.cursors))
+
+    def may_rank_at(self, thread: int, result: Answer, number: int, value: int) -> bool:
+        rank = result[1][0]
+        if result != answer(DONE, rank):
+            return False
+        for moment in self.seen(thread, self.since(thread)):
+            if self.moment(moment).counts(self.place(value), rank):
+                return self.knows(thread, moment)
         return False
 
     def should_cache(self, thread: int, now: int) -> Answer:

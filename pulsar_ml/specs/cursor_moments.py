@@ -44,8 +44,10 @@ class Moment(NamedTuple):
     def rank(self, tag: int, rank: int) -> bool:
         """True if a cursor may have that rank."""
         value = next((cursor.value for cursor in self.cursors if cursor.tag == tag), UNTRACKED)
-        if value == UNTRACKED:
-            return rank == 0
+        return rank == 0 if value == UNTRACKED else self.counts(value, rank)
+
+    def counts(self, value: int, rank: int) -> bool:
+        """True if so many tracked cursors may be at a value or before it."""
         least = sum([UNTRACKED < cursor.value <= value for cursor in self.cursors])
         return least <= rank <= least + sum([UNTRACKED < guest <= value for guest in self.churned])
 

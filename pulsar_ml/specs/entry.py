@@ -23,6 +23,7 @@ class Reads:
 class Entry:
     reads: Reads | None
     counts: bool
+    parsed: bool = False
 
 
 class Model:
@@ -75,10 +76,13 @@ class Model:
             if hands.full(thread):
                 return HANDS_FULL, 0
             if operation == "copy":
-                return self.new_entry(thread, entry.reads, arguments[1])
+                return self.new_entry(thread, entry.reads, arguments[1], parsed=entry.parsed)
             held.append(entry)
         elif operation == "expected":
             return DONE, entry.reads is not None and entry.reads.expected >= 1
+        elif operation == "parse":
+            first, entry.parsed = not entry.parsed, True
+            return DONE, first
         elif operation == "release":
             return self.gone(thread, hands.pick(thread, arguments[0])), 0
         elif operation == "release_all":
@@ -91,11 +95,13 @@ class Model:
             raise unknown("entry", operation)
         return DONE, 0
 
-    def new_entry(self, thread: int, reads: Reads | None, counts: int) -> tuple[int, int]:
+    def new_entry(
+        self, thread: int, reads: Reads | None, counts: int, *, parsed: bool = False
+    ) -> tuple[int, int]:
         """Puts a new entry into the thread's hands, if there is an object left for it."""
         if len(set(self.hands.everywhere())) == self.entries:
             return NO_MEMORY, 0
-        self.hands.threads[thread].append(Entry(reads, bool(counts)))
+        self.hands.threads[thread].append(Entry(reads, bool(counts), parsed))
         self.takes = min(self.takes + 1, self.entries)
         return DONE, 0
 
@@ -110,6 +116,8 @@ class Model:
         counts = arguments[-1] if operation in ("new", "copy") else 0
         if result != answer(NO_MEMORY, len(self.hands.threads[thread]), marked):
             return False
+        if operation == "parse":
+            return not marked and not self.hands.at(thread, arguments[0]).parsed
         if marked not in (0, counts) or self.hands.full(thread):
             return False
         if operation == "copy" and marked:

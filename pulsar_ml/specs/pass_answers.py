@@ -14,7 +14,7 @@ Exact = removal_queue.Model  # judges programs of one thread
 
 PASSES = frozenset({"expire", "free"})
 EMPTIES = frozenset(
-    {0, 1, 4, 5, 6}
+    {0, 1, 4, 5, 6, 7}
 )  # kinds of policies whose size pass ends early only when nothing is left
 
 

@@ -190,6 +190,60 @@ class StashQueue(Policy):
         self.stash.clear()
 
 
+class PriorityQueue(Policy):
+    """A size pass takes the fewest expected reads first, as they were when the pass began; a time
+    pass goes by arrival and leaves what expects reads and is not too old.
+    """
+
+    name = "priority_queue"
+
+    def __init__(self, caches: Sequence[Cache], rules: Rules) -> None:
+        super().__init__(caches, rules)
+        self.plan: deque[Wrapper] = deque()
+
+    def step(self, run: Pass) -> bool:
+        return self.step_by_size(run) if run.threshold is None else self.step_by_time(run)
+
+    @staticmethod
+    def order(wrapper: Wrapper) -> tuple[bool, int, int]:
+        """Empty wrappers first; arrival decides between equals."""
+        if wrapper.entry is None:
+            return False, 0, 0
+        return True, wrapper.entry.expected_reads(), wrapper.timestamp
+
+    def step_by_size(self, run: Pass) -> bool:
+        if not run.begun or not self.plan:
+            run.begun, self.plan = True, deque(sorted(self.arrived, key=self.order))
+        if not self.plan:
+            return False
+        wrapper = self.plan[0]
+        if wrapper.entry is None:
+            run.missing += 1
+        elif run.stops_at(wrapper):
+            return False
+        else:
+            self.remove(wrapper, run)
+        self.plan.popleft()
+        self.arrived.remove(wrapper)
+        return True
+
+    def step_by_time(self, run: Pass) -> bool:
+        if run.end >= len(self.arrived):
+            return False
+        wrapper = self.arrived[run.end]
+        if wrapper.entry is None:
+            run.missing += 1
+        elif run.stops_at(wrapper):
+            return False
+        elif wrapper.expects_reads() and wrapper.timestamp >= run.now - self.rules.life:
+            run.end += 1
+            return True
+        else:
+            self.remove(wrapper, run)
+        del self.arrived[run.end]
+        return True
+
+
 class LedgerScan(Policy):
     """Each cache from its first position: by time all, by size the largest in proportion."""
 
@@ -348,4 +402,5 @@ POLICIES: tuple[type[Policy], ...] = (
     Lru,
     S3Fifo,
     Released5,
+    PriorityQueue,
 )

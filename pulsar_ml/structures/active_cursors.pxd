@@ -42,6 +42,7 @@ from pulsar_ml.structures.cursor_registry cimport (
     registry_size, registry_slowest, registry_take, registry_withdraw, tracked_at, untracked,
 )
 from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take
+from pulsar_ml.structures.position cimport Position, position_less
 from pulsar_ml.structures.stamped_lock cimport (
     stamped_lock_write, stamped_optimistic, stamped_unlock_write, stamped_validate,
 )
@@ -244,6 +245,28 @@ cdef inline int64_t active_rank(const ActiveCursors* container, uint64_t id) noe
         # Pairs with the release in groups_join.
         group = <CursorGroup*>ptr_load_acquire(&cursor.group)
     return 0 if group is NULL else i64_load_relaxed(&group.rank)
+
+
+# The number of tracked cursors at a position or before it. The walk begins at the cursor if that is
+# not behind the position, so it is short where the position is one that the cursor reads next.
+cdef inline int64_t active_cursors_rank_at(
+    ActiveCursors* container, uint64_t id, Position at
+) noexcept nogil:
+    cdef ActiveCursor* cursor
+    cdef CursorGroup* group = NULL
+    cdef int64_t rank = 0
+    stamped_lock_write(&container.registry.lock)
+    active_flush(container)
+    cursor = <ActiveCursor*>registry_find(&container.registry, id)
+    if cursor is not NULL:
+        group = cursor_group(cursor)
+    if group is NULL or position_less(at, group.at):
+        group = container.groups.head
+    while group is not NULL and not position_less(at, group.at):
+        rank = i64_load_relaxed(&group.rank)
+        group = group.after
+    stamped_unlock_write(&container.registry.lock)
+    return rank
 
 
 # The lowest position of all tracked cursors.

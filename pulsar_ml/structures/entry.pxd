@@ -15,9 +15,12 @@
 #              EN-5 (I2, I19) payload bytes do not change and stay while any entry shares them.
 #              EN-6 (I67, I70) a read count is reached under a reference of its own: while it is
 #              replaced, a reader holds the old one or the new one.
+#              EN-7 an entry has one parsed value at most; copies made after it was attached share
+#              it, and it is released with the last entry that has it, before the payload.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication,
 #              read after a successful retain; but `extra`, whose read count changes while it is
-#              shared: exchanged with release -> loaded with acquire.
+#              shared: exchanged with release -> loaded with acquire. Likewise `payload`, to which
+#              a parsed value comes once.
 # Reclamation  The thread whose release reached zero gives everything back. Entry memory is
 #              type-stable; the payload is freed, and with a slice its reference to the receive
 #              buffer goes back.
@@ -25,10 +28,17 @@
 #              position afterwards.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memcpy
 
 from pulsar_ml.structures.object_pool cimport (
     Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take,
+)
+from pulsar_ml.structures.parsed_value cimport (
+    PAYLOAD_IS_PARSED, Metadata, ReleaseValue, metadata_new, share_metadata, share_payload, share_release,
+    share_retain,
+)
+from pulsar_ml.structures.payload cimport (
+    Payload, payload_bytes, payload_copy, payload_length, payload_new, payload_release, payload_retain,
+    payload_slice, payload_source,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.read_count cimport (
@@ -36,35 +46,19 @@ from pulsar_ml.structures.read_count cimport (
     read_count_retain,
     read_count_value,
 )
-from pulsar_ml.structures.receive_buffer cimport (
-    ReceiveBuffer, receive_buffer_bytes, receive_buffer_release, receive_buffer_retain,
-)
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, ReleaseResult, refcount_publish, refcount_release,
     refcount_retain, refcount_value,
 )
-from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
+from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_u32, u32_cas_strong_acq_rel, u32_load_acquire,
-    u32_load_relaxed, u32_store_relaxed,
+    i64_cas_strong_acq_rel, i64_load_acquire, i64_store_relaxed, pml_i32, pml_i64, pml_u32,
+    u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
 )
-from pulsar_ml.sync.memory cimport allocate, release
+from pulsar_ml.sync.memory cimport release
 
 
 ctypedef void (*DeallocateCallback)(void* context, int64_t argument) noexcept nogil
-
-
-# The bytes of an entry, shared by its copies. The bytes follow the header, unless it is a slice.
-cdef struct Payload:
-    pml_i32 references
-    uint32_t length_and_mark    # payload_length() without the mark
-
-
-# A payload whose bytes lie in a receive buffer, of which it holds one reference.
-cdef struct PayloadSlice:
-    Payload payload
-    ReceiveBuffer* source
-    char* bytes
 
 
 # The part of an entry with an on-deallocate callback that other entries lack.
@@ -77,12 +71,6 @@ cdef struct Callback:
 
 
 cdef enum:
-    PAYLOAD_IS_SLICE = 0x80000000   # of length_and_mark
-    # bytes after the header of the smallest payload: what a slice has there
-    PAYLOAD_LEAST = 16
-
-
-cdef enum:
     # `extra` of an entry: a handle and two marks.
     EXTRA_HANDLE = 0x3FFFFFFF
     EXTRA_IS_CALLBACK = 0x40000000  # the handle names a Callback, otherwise a read count (0: none)
@@ -92,7 +80,7 @@ cdef enum:
 cdef struct Entry:          # 32 bytes
     int64_t ledger_id
     int64_t entry_id
-    pml_i64 payload         # address of the Payload; next free entry while pooled
+    pml_i64 payload         # address of the Payload, and a mark; next free entry while pooled
     pml_i32 references
     pml_u32 extra
 
@@ -131,73 +119,8 @@ cdef inline Entry* entry_at(const EntryPool* pool, uint32_t handle) noexcept nog
     return <Entry*>pool_at(&pool.entries, handle)
 
 
-# Payloads --------------------------------------------------------------------------------------
-
-# Uninitialised bytes with one reference, or NULL. The creator fills them before it shares them. At
-# most INT32_MAX bytes.
-cdef inline Payload* payload_new(uint32_t length) noexcept nogil:
-    # Never less than a slice takes: as much as the smallest block of an allocator has.
-    cdef Payload* payload = <Payload*>allocate(sizeof(Payload) + max(<size_t>length, <size_t>PAYLOAD_LEAST))
-    if payload is not NULL:
-        payload.length_and_mark = length
-        refcount_publish(&payload.references)
-    return payload
-
-
-# Bytes that were appended to a buffer, with one reference, or NULL. The caller holds the buffer.
-cdef inline Payload* payload_slice(ReceiveBuffer* source, uint32_t start, uint32_t length) noexcept nogil:
-    cdef PayloadSlice* slice = <PayloadSlice*>allocate(sizeof(PayloadSlice))
-    if slice is NULL:
-        return NULL
-    receive_buffer_retain(source)
-    slice.source = source
-    slice.bytes = receive_buffer_bytes(source) + start
-    slice.payload.length_and_mark = length | PAYLOAD_IS_SLICE
-    refcount_publish(&slice.payload.references)
-    return &slice.payload
-
-
-# A copy of a payload's bytes in memory of its own, with one reference, or NULL
-# (managedLedgerCacheCopyEntries).
-cdef inline Payload* payload_copy(Payload* payload) noexcept nogil:
-    cdef Payload* copy = payload_new(payload_length(payload))
-    if copy is not NULL:
-        memcpy(payload_bytes(copy), payload_bytes(payload), payload_length(payload))
-    return copy
-
-
-cdef inline uint32_t payload_length(const Payload* payload) noexcept nogil:
-    return payload.length_and_mark & ~<uint32_t>PAYLOAD_IS_SLICE
-
-
-cdef inline char* payload_bytes(Payload* payload) noexcept nogil:
-    if payload.length_and_mark & PAYLOAD_IS_SLICE:
-        return (<PayloadSlice*>payload).bytes
-    return <char*>payload + sizeof(Payload)
-
-
-# The receive buffer that the bytes lie in, NULL when they have memory of their own.
-cdef inline ReceiveBuffer* payload_source(Payload* payload) noexcept nogil:
-    if payload.length_and_mark & PAYLOAD_IS_SLICE:
-        return (<PayloadSlice*>payload).source
-    return NULL
-
-
-cdef inline void payload_retain(Payload* payload) noexcept nogil:
-    refcount_retain(&payload.references)
-
-
-cdef inline void payload_release(Payload* payload) noexcept nogil:
-    cdef ReceiveBuffer* source
-    if refcount_release(&payload.references, 1) == RELEASED_LAST:
-        source = payload_source(payload)
-        if source is not NULL:
-            receive_buffer_release(source)
-        release(payload)
-
-
 cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:
-    return <Payload*>i64_load_relaxed(&entry.payload)
+    return share_payload(i64_load_acquire(&entry.payload))
 
 
 # Creation --------------------------------------------------------------------------------------
@@ -207,6 +130,12 @@ cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:
 cdef inline uint32_t entry_new(
     EntryPool* pool, Position at, Payload* payload, uint32_t read_count, bint counts_read
 ) noexcept nogil:
+    return entry_of_share(pool, at, <int64_t>payload, read_count, counts_read)
+
+
+cdef inline uint32_t entry_of_share(
+    EntryPool* pool, Position at, int64_t share, uint32_t read_count, bint counts_read
+) noexcept nogil:
     cdef uint32_t handle = pool_take(&pool.entries)
     cdef Entry* entry
     if not handle:
@@ -214,7 +143,7 @@ cdef inline uint32_t entry_new(
     entry = entry_at(pool, handle)
     entry.ledger_id = at.ledger_id
     entry.entry_id = at.entry_id
-    i64_store_relaxed(&entry.payload, <int64_t>payload)
+    i64_store_relaxed(&entry.payload, share)
     u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
     # Last: from here a stale handle can retain this incarnation.
     refcount_publish(&entry.references)
@@ -227,20 +156,23 @@ cdef inline uint32_t entry_new(
 cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
+    cdef int64_t share
     cdef uint32_t copy
     if not read_count and not pool.counts_of_4:
         return 0
-    payload_retain(entry_payload(entry))
-    copy = entry_new(pool, position(entry.ledger_id, entry.entry_id), entry_payload(entry),
-                     read_count, counts_read)
+    share = i64_load_acquire(&entry.payload)
+    share_retain(share)
+    copy = entry_of_share(pool, position(entry.ledger_id, entry.entry_id), share, read_count,
+                          counts_read)
     if not copy:
-        payload_release(entry_payload(entry))
+        share_release(share)
         if read_count:
             read_count_release(&pool.read_counts, read_count)
     return copy
 
 
 # A new entry as entry_copy makes, with the bytes in memory of their own, or 0 when memory ran out.
+# It has no parsed value: that may point into the bytes that it was parsed from.
 cdef inline uint32_t entry_copy_bytes(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef Payload* payload = payload_copy(entry_payload(entry))
@@ -283,6 +215,38 @@ cdef inline bint entry_has_callback(const EntryPool* pool, uint32_t handle) noex
     return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_IS_CALLBACK) != 0
 
 
+# setMessageMetadata: the entry has this value from here, and later copies share it. The function is
+# called when no entry has the value any more; see metadata.pxd. PML_EXISTS where the entry has a
+# value, and PML_NO_MEMORY: the caller keeps its own.
+cdef inline Status entry_attach_metadata(
+    EntryPool* pool, uint32_t handle, ReleaseValue function, void* context, int64_t value
+) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
+    cdef int64_t seen = i64_load_acquire(&entry.payload)
+    cdef Metadata* metadata
+    if seen & PAYLOAD_IS_PARSED:
+        return PML_EXISTS
+    metadata = metadata_new(seen, function, context, value)
+    if metadata is NULL:
+        return PML_NO_MEMORY
+    # Fails when another thread was first.
+    if i64_cas_strong_acq_rel(&entry.payload, &seen, <int64_t>metadata | PAYLOAD_IS_PARSED):
+        return PML_OK
+    release(metadata)
+    return PML_EXISTS
+
+
+# True if the entry has a parsed value, which is stored then.
+cdef inline bint entry_metadata(
+    const EntryPool* pool, uint32_t handle, int64_t* value
+) noexcept nogil:
+    cdef int64_t share = i64_load_acquire(&entry_at(pool, handle).payload)
+    if share & PAYLOAD_IS_PARSED:
+        value[0] = share_metadata(share).value
+        return True
+    return False
+
+
 # maybeCreate: no handler unless reads are expected. False when memory ran out; nothing changed.
 cdef inline bint read_count_maybe_new(
     EntryPool* pool, int32_t expected, uint32_t* handle
@@ -317,7 +281,7 @@ cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nog
         read_count_mark_read(&pool.read_counts, read_count, pool.counts_of_4)
     if extra & EXTRA_IS_CALLBACK:
         entry_run_callback(pool, extra & EXTRA_HANDLE)
-    payload_release(entry_payload(entry))
+    share_release(i64_load_acquire(&entry.payload))
     if read_count:
         read_count_release(&pool.read_counts, read_count)
     entry.ledger_id = -1

@@ -1,8 +1,8 @@
 # The eviction policies in one table: each decides which entries of all caches leave, and when.
 #
 # Origin       RangeCacheRemovalQueue and EntryCacheDefaultEvictionPolicy (Pulsar), PIP-430 in its
-#              two revisions, #24363; LRU and S3-FIFO are the alternatives. Each policy is one file
-#              and one row of eviction_row.
+#              two revisions, #24363; priority_queue, LRU and S3-FIFO are alternatives. Each policy
+#              is a file and one row of eviction_row.
 # Threads      init, destroy: alone. The rest: any thread; passes and settings take the monitor.
 #              Range caches know the policy as its intake (range_cache_new(memory,
 #              &policy.base.intake)).
@@ -21,6 +21,7 @@
 from libc.stdint cimport int64_t, uint32_t
 from libc.string cimport memset
 
+from pulsar_ml.structures.fewest_reads cimport priority_queue_row
 from pulsar_ml.structures.ledger_scan cimport ledger_scan_row
 from pulsar_ml.structures.lru cimport lru_row
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
@@ -50,6 +51,7 @@ cdef inline bint eviction_row(int64_t number, PolicyRow* row) noexcept nogil:
         lru_row,
         s3_fifo_row,
         released_5_row,
+        priority_queue_row,
         NULL,
     ]
     cdef int64_t i

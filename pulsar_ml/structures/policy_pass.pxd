@@ -38,7 +38,8 @@ cdef enum PassVerdict:
 cdef struct PolicySettings:
     int32_t max_requeue_count
     bint extend_recently_accessed
-    int64_t time_to_live_max    # nanoseconds, of entries that still expect reads (stash_queue)
+    # nanoseconds, of entries that still expect reads (stash_queue, priority_queue)
+    int64_t time_to_live_max
 
 
 cdef struct PolicyBase:

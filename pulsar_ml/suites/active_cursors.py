@@ -25,8 +25,8 @@ SUITE = Suite(
     controlled=ControlledSize(
         operations=(4, 8),
         mix={
-            "add": 10, "update": 6, "remove": 3, "rank": 6, "slowest": 4, "size": 1, "should_cache": 1,
-            "iterate": 1, "inspect": 1,
+            "add": 10, "update": 6, "remove": 3, "rank": 6, "rank_at": 2, "slowest": 4, "size": 1,
+            "should_cache": 1, "iterate": 1, "inspect": 1,
         },
     ),
 )  # fmt: skip

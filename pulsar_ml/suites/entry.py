@@ -9,7 +9,7 @@ SUITE = Suite(
     name="entry",
     subject="entry",
     model="pulsar_ml.specs.entry",
-    summary="Entries that threads make, copy, retain by stale handles, pass on and release.",
+    summary="Entries that threads make, copy, parse, retain by stale handles, pass on and release.",
     settings={"chunk_bits": (0, 2), "limit": (4, 64), "counts_of_4": (0, 1)},
     threads=4,
     operations=6000,
@@ -20,7 +20,7 @@ SUITE = Suite(
         mix={
             "new": 8,
             "copy": 5,
-            "retain": 2,
+            "retain": 4,
             "retain_stale": 6,
             "pass_on": 20,
             "read": 1,
@@ -28,7 +28,8 @@ SUITE = Suite(
             "release": 10,
             "release_all": 2,
             "release_too_often": 1,
+            "parse": 8,
         },
     ),
-    invariants=named("I2 I3 I12 I13 I17 I18 I20 I69 I70"),
+    invariants=named("I2 I3 I12 I13 I17 I18 I20 I69 I70 EN-7"),
 )

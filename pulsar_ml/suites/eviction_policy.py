@@ -13,7 +13,7 @@ SUITE = Suite(
     subject="eviction_policy",
     model="pulsar_ml.specs.policy_answers",
     summary=(
-        "Seven eviction policies: passes in slices, by any thread, beside puts, hits and removal."
+        "Eight eviction policies: passes in slices, by any thread, beside puts, hits and removal."
     ),
     threads=4,
     operations=6000,

@@ -193,6 +193,8 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("ActiveManagedCursorContainer", "add"): {"name": "c", "at": (1, 1), "durable": False},
         ("ActiveManagedCursorContainer", "update_cursor"): {"name": "c", "at": (1, 2)},
         ("ActiveManagedCursorContainer", "number_of_cursors_at_same_position_or_before"): {"name": "c"},
+        ("ActiveManagedCursorContainer", "number_of_cursors_at_position_or_before"): {
+            "name": "c", "at": (1, 2)},
         ("ActiveManagedCursorContainer", "should_cache_added_entry"): {"now_ns": 5},
         ("ActiveManagedCursorContainer", "remove_cursor"): {"name": "c", "now_ns": 5},
         ("ManagedCursorContainer", "add"): {"name": "c", "at": (1, 1), "durable": False},

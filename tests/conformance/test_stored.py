@@ -29,6 +29,10 @@ BEHIND = [
     "new limiter 10 4 3 0",
     *("acquire 1 4", "acquire 2 3", "acquire 3 9", "pass 1", "acquire 4 5", "release 1", "pass 2"),
 ]
+RESIZED = [
+    "new manager 400 50 1 0 40 0",
+    *("put 2 3 7 29 1 1", "put 0 4 9 35 3 2", "put 1 4 9 35 2 3", "resize 100 90 4"),
+]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -87,6 +91,11 @@ def test_an_unlisted_difference_is_found_and_cut_down() -> None:
         ("5.0.1", BEHIND, "done 7 3=failed", "limiter-behind-failed"),
         ("5.0.1", BEHIND, "done 7 4=5", None),
         ("5.0.1", ["new limiter 10 4 3 1", *BEHIND[1:]], "done 7 3=failed", None),
+        ("4.2.4", RESIZED, "done 99 35 35 29 3 0 0", "manager-resize"),
+        ("5.0.1", RESIZED, "done 99 35 35 29 3 0 0", "manager-resize"),
+        ("5.0.1", RESIZED, "done 99 35 35 29 3 0 1", None),
+        ("5.0.1", RESIZED, "done 98 35 35 28 3 0 0", None),
+        ("5.0.1", ["new manager 400 50 1 0 40 1", *RESIZED[1:]], "done 99 35 35 29 3 0 0", None),
     ],
 )
 def test_a_listed_difference_has_its_release_and_the_right_answer(

@@ -187,6 +187,8 @@ USES: dict[str, Callable[[Any], object]] = {
     "expected_reads": lambda entry: entry.expected_reads,
     "expect_read": lambda entry: entry.expect_read(),
     "copy": lambda entry: entry.copy(),
+    "message_metadata": lambda entry: entry.message_metadata,
+    "initialize_message_metadata": lambda entry: entry.initialize_message_metadata(bytes),
     "release": lambda entry: entry.release(),
     "with": lambda entry: entry.__enter__(),
 }

@@ -75,7 +75,7 @@ MUTANTS = (
         "N03",
         "a copy that got no handle keeps its payload",
         "entry",
-        "payload_release(entry_payload(entry))\n"
+        "share_release(share)\n"
         "if read_count:\n    read_count_release(&pool.read_counts, read_count)",
         "if read_count:\n    read_count_release(&pool.read_counts, read_count)",
         function="entry_copy",

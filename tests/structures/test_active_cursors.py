@@ -246,3 +246,13 @@ def test_a_wrong_rank_is_noticed_by_the_thread_whose_cursor_it_is() -> None:
         pair.instance.call("miscount")
     with pytest.raises(InvariantViolation, match="I73"):
         pair.instance.call("rank", 0)
+
+
+@pytest.mark.parametrize("hint", [FIRST, FIRST + 1, FIRST + 2, FIRST + 3])
+def test_the_cursors_at_a_position_or_before_it_are_counted_from_any_cursor(hint: int) -> None:
+    pair = started(4, 9, 4)
+    counts = [pair.call("rank_at", hint, value).words[0] for value in (0, 4, 5, 9, 31)]
+    assert counts == [0, 2, 2, 3, 3]
+    pair.call("update", FIRST, 20)
+    assert pair.call("rank_at", hint, 9).words[0] == 2
+    pair.instance.check()

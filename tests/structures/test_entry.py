@@ -171,3 +171,29 @@ def test_a_lost_entry_is_noticed_at_quiescence() -> None:
     instance.call("lose", 0)
     with pytest.raises(InvariantViolation, match="I17"):
         instance.check()
+
+
+# Parsed values.
+
+
+def test_a_parsed_value_is_attached_once_and_shared_by_later_copies() -> None:
+    pair = Pair("entry", {"limit": 8})
+    pair.call("new", 200, 0, 0)
+    pair.call("copy", 0, 1)
+    assert pair.call("parse", 0).words[1] == 1
+    assert pair.call("parse", 0).words[1] == 0
+    assert pair.call("parse", 1).words[1] == 1
+    pair.call("copy", 1, 0)
+    assert pair.call("parse", 2).words[1] == 0
+    assert pair.call("release", 1).status == LAST
+    assert pair.call("read", 1).status == DONE
+    pair.instance.check()
+
+
+def test_a_value_that_is_released_twice_is_noticed() -> None:
+    pair = Pair("entry", {"limit": 8})
+    pair.call("new", 8, 0, 0)
+    pair.call("parse", 0)
+    pair.instance.call("release_value", 0)
+    with pytest.raises(InvariantViolation, match="EN-7"):
+        pair.instance.check()

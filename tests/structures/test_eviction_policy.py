@@ -17,10 +17,13 @@ from tests.structures.machine import (
 )
 
 KINDS = range(len(EVICTION_POLICIES))
-CENTRAL_QUEUE, RELEASED_QUEUE, STASH_QUEUE, LEDGER_SCAN, LRU, S3_FIFO = (
+CENTRAL_QUEUE, RELEASED_QUEUE, STASH_QUEUE, LEDGER_SCAN, LRU, S3_FIFO, PRIORITY_QUEUE = (
     list(EVICTION_POLICIES).index(name)
-    for name in ("central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo")
-)
+    for name in (
+        "central_queue", "released_queue", "stash_queue", "ledger_scan", "lru", "s3_fifo",
+        "priority_queue",
+    )
+)  # fmt: skip
 OVER, INTERRUPTED = 0, 1
 BYTES = 24  # counted for a key divisible by five while length_shift is 0
 AT_ONCE = -1  # dispatch: the copy is released at once
@@ -339,4 +342,38 @@ def test_s3_fifo_lets_a_hit_go_round_once() -> None:
     result = pair.call("free", 12 * BYTES, 1)
     assert_victims(result, *range(10, 55, 5), 5, 0, 55)
     assert kept(result) == 1
+    pair.instance.check()
+
+
+# The priority queue.
+
+
+def test_priority_removes_the_fewest_expected_reads_first_and_then_the_oldest() -> None:
+    pair = started(PRIORITY_QUEUE)
+    put(pair, 0, 5, expected_reads=2)
+    put(pair, 10, expected_reads=1)
+    put(pair, 15, 20)
+    assert_victims(pair.call("free", 3 * BYTES, 1), 15, 20, 10)
+    assert_victims(pair.call("free", 2 * BYTES, 1), 0, 5)
+    pair.instance.check()
+
+
+def test_priority_counts_reads_again_when_a_pass_begins() -> None:
+    pair = started(PRIORITY_QUEUE)
+    put(pair, 0, 5, expected_reads=1)
+    put(pair, 10)
+    assert_victims(pair.call("free", 1, 1), 10)
+    pair.call("dispatch", 0, 5, AT_ONCE)
+    assert_victims(pair.call("free", 2 * BYTES, 1), 5, 0)
+    pair.instance.check()
+
+
+def test_priority_by_time_leaves_what_expects_reads_for_a_longer_life() -> None:
+    pair = started(PRIORITY_QUEUE)
+    pair.call("configure", 0, 0, 3)
+    put(pair, 0, expected_reads=1)
+    put(pair, 5)
+    assert_victims(pair.call("expire", 0, 1), 5)
+    assert_victims(pair.call("expire", 0, 1))
+    assert_victims(pair.call("expire", 0, 1), 0)
     pair.instance.check()

@@ -36,22 +36,22 @@ import org.apache.commons.lang3.tuple.Pair;
  * <p>Time is part of the traces: it is written into the wrappers and the waiting requests, which read the real clock.
  */
 public final class Driver {
-    private interface Subject {
+    interface Subject {
         String call(String[] words) throws Exception;
     }
 
     private static final long LEDGER = 3;
     private static final int PLACES = 8;
     /** Timestamps above this are the real clock's. */
-    private static final long REAL = 1L << 40;
+    static final long REAL = 1L << 40;
 
-    private static Object field(Class<?> type, Object object, String name) throws Exception {
+    static Object field(Class<?> type, Object object, String name) throws Exception {
         Field field = type.getDeclaredField(name);
         field.setAccessible(true);
         return field.get(object);
     }
 
-    private static String pair(Pair<?, ?> pair) {
+    static String pair(Pair<?, ?> pair) {
         return pair.getLeft() + " " + pair.getRight();
     }
 
@@ -379,6 +379,8 @@ public final class Driver {
         return switch (words[1]) {
             case "caches" -> new Caches(words);
             case "limiter" -> new Limiter(words);
+            case "manager" -> new ManagerSubject(words);
+            case "pending" -> new PendingSubject();
             default -> new Cursors(words[1]);
         };
     }
@@ -405,6 +407,9 @@ public final class Driver {
                 Throwable cause = error instanceof java.lang.reflect.InvocationTargetException
                         ? error.getCause() : error;
                 answer = "raised " + cause.getClass().getSimpleName();
+                if (System.getenv("PML_TRACE") != null) {
+                    cause.printStackTrace();
+                }
                 broken = true;
             }
             all.append(answer).append('\n');

@@ -27,6 +27,7 @@ def parsed_options() -> argparse.Namespace:
     parser.add_argument("--operations", type=int, default=60, help="of each trace")
     parser.add_argument("--seed", type=int, default=0, help="of the first trace")
     parser.add_argument("--subject", choices=sorted(SUBJECTS), action="append")
+    parser.add_argument("--findings", action="store_true", help="run Findings.java and print it")
     parser.add_argument("--store", action="store_true", help=f"write {STORED.relative_to(ROOT)}")
     parser.add_argument("--metrics", action="store_true", help="only the metrics")
     parser.add_argument("--write", action="store_true", help="with --metrics: docs/metrics.md, too")
@@ -87,6 +88,10 @@ def main() -> int:
     options = parsed_options()
     try:
         found = releases(ROOT / "build" / "conformance")
+        if options.findings:
+            for release in found:
+                print(release.version, release.findings(), sep="\n", end="")
+            return 0
         if options.store and not options.metrics:
             store(found)
             return 0

@@ -10,9 +10,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 HERE = Path(__file__).parent
-ROOT = HERE.parents[1]
-MAIN = "org.apache.bookkeeper.mledger.impl.cache.Driver"
+PACKAGE = "org.apache.bookkeeper.mledger.impl.cache"
+MAIN = f"{PACKAGE}.Driver"
+SOURCES = ("Driver", "ManagerSubject", "PendingSubject", "Findings", "Metrics")
 VERSIONS = {"4.2.4": 17, "5.0.1": 21}  # and the Java that each needs
+# What 5.0.1 needs newer than 4.2.4: its own parent project is not on Maven Central, so that Maven
+# cannot list its libraries.
+NEWER = (
+    "org.apache.pulsar:managed-ledger:5.0.1",
+    "org.apache.bookkeeper:bookkeeper-common:4.18.2",
+)
 SECONDS = 900  # of one command
 
 
@@ -38,6 +45,10 @@ class Release:
         if len(found) != len(lines):
             raise NoJava(f"{self.version} answered {len(found)} of {len(lines)} operations")
         return found
+
+    def findings(self) -> str:
+        """The output of Findings.java."""
+        return self.output(f"{PACKAGE}.Findings")
 
 
 def run(command: Sequence[str], text: str = "") -> str:
@@ -82,17 +93,19 @@ def releases(folder: Path) -> list[Release]:
     if not listed.exists():
         goal = ["dependency:build-classpath", f"-Dmdep.outputFile={listed}"]
         run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal])
-    jar = folder / f"managed-ledger-{newest}.jar"
-    if not jar.exists():
-        artifact = f"-Dartifact=org.apache.pulsar:managed-ledger:{newest}"
-        target = f"-DoutputDirectory={folder}"
-        run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy", artifact, target])
+    jars = [folder / "{1}-{2}.jar".format(*artifact.split(":")) for artifact in NEWER]
+    for jar, artifact in zip(jars, NEWER, strict=True):
+        if not jar.exists():
+            goal = ["dependency:copy", f"-Dartifact={artifact}", f"-DoutputDirectory={folder}"]
+            run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal])
     libraries = listed.read_text().strip()
-    classes = folder / "classes"
-    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries]
-    compiled += [str(HERE / name) for name in ("Driver.java", "Metrics.java")]
+    classes, stand_in = folder / "classes", folder / "stand-in"
+    sources = [str(HERE / f"{name}.java") for name in SOURCES]
+    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, *sources]
     run(["javac", *compiled])
+    allocator = str(HERE / "PulsarByteBufAllocator.java")
+    run(["javac", "-proc:none", "-d", str(stand_in), "-cp", libraries, allocator])
     return [
         Release(oldest, javas[oldest], f"{classes}:{libraries}"),
-        Release(newest, javas[newest], f"{classes}:{jar}:{libraries}"),
+        Release(newest, javas[newest], ":".join(map(str, [classes, stand_in, *jars, libraries]))),
     ]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LISTED = ("active-rank", "heap-slowest", "limiter-behind-failed")
+LISTED = ("active-rank", "heap-slowest", "limiter-behind-failed", "manager-resize")
 
 
 def positions(trace: Sequence[str]) -> dict[str, int]:
@@ -38,6 +38,17 @@ def right_answer(trace: Sequence[str]) -> str | None:
     return None
 
 
+def evicted_at_once(words: Sequence[str], ours: Sequence[str], theirs: Sequence[str]) -> bool:
+    """True if the caches were too large for a new size, and only ours made one size pass for it."""
+    maximum, watermark = int(words[1]), int(words[2]) / 100
+    return (
+        int(theirs[1]) > int(maximum * 0.98)
+        and int(ours[1]) <= int(maximum * watermark)
+        and ours[-3] == theirs[-3]
+        and int(ours[-1]) == int(theirs[-1]) + 1
+    )
+
+
 def listed(version: str, trace: Sequence[str], ours: str, theirs: str) -> str | None:
     """The name of the listed difference that the last line of a trace shows, if any."""
     subject, operation = trace[0].split(" ")[1], trace[-1].split(" ")[0]
@@ -46,6 +57,12 @@ def listed(version: str, trace: Sequence[str], ours: str, theirs: str) -> str | 
             return "active-rank"
         if subject == "heap" and operation in ("slowest", "update"):
             return "heap-slowest"
+    if (
+        (subject, operation) == ("manager", "resize")
+        and trace[0].endswith(" 0")
+        and evicted_at_once(trace[-1].split(" "), ours.split(" "), theirs.split(" "))
+    ):
+        return "manager-resize"
     if subject == "limiter" and operation == "pass" and trace[0].endswith(" 0"):
         # The release says that requests failed and grants none; here the same requests failed and
         # those behind them that fit were granted.

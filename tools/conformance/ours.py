@@ -15,6 +15,8 @@ from pulsar_ml import (
     RangeCache,
     ReadLimitError,
 )
+from tools.conformance.manager import Manager
+from tools.conformance.pending import Pending
 
 LEDGER = 3
 TICK = 1_000_000_000  # nanoseconds
@@ -101,8 +103,10 @@ class Caches:
             return f"{len(cached)} {cached.expected_reads}"
 
 
-def active() -> Subject:
-    container = ActiveManagedCursorContainer()
+def cursors(kind: str) -> Subject:
+    """A container of cursors: the heap, or the active one."""
+    heap, active = ManagedCursorContainer(), ActiveManagedCursorContainer()
+    container = heap if kind == "heap" else active
 
     def call(words: Sequence[str]) -> str:
         operation = words[0]
@@ -111,40 +115,17 @@ def active() -> Subject:
             container.add(words[1], at)
             return "added"
         if operation == "update":
-            container.update_cursor(words[1], at)
-            return "updated"
-        if operation == "remove":
-            return flag(container.remove_cursor(words[1]))
-        if operation == "rank":
-            return str(container.number_of_cursors_at_same_position_or_before(words[1]))
-        return (
-            text(container.slowest_cursor_position())
-            if operation == "slowest"
-            else str(len(container))
-        )
-
-    return call
-
-
-def heap() -> Subject:
-    container = ManagedCursorContainer()
-
-    def call(words: Sequence[str]) -> str:
-        operation = words[0]
-        at = (LEDGER, int(words[2])) if len(words) > 2 else None
-        if operation == "add":
-            container.add(words[1], at)
-            return "added"
-        if operation == "update":
-            change = container.update_cursor(words[1], at)
+            if container is active:
+                active.update_cursor(words[1], at)
+                return "updated"
+            change = heap.update_cursor(words[1], at)
             return "none" if change is None else f"{text(change[0])} {text(change[1])}"
         if operation == "remove":
             return flag(container.remove_cursor(words[1]))
-        return (
-            text(container.slowest_cursor_position())
-            if operation == "slowest"
-            else str(len(container))
-        )
+        if operation == "rank":
+            return str(active.number_of_cursors_at_same_position_or_before(words[1]))
+        slowest = operation == "slowest"
+        return text(container.slowest_cursor_position()) if slowest else str(len(container))
 
     return call
 
@@ -199,9 +180,13 @@ class Limiter:
 def subject_of(words: Sequence[str], version: str) -> Subject:
     if words[1] == "caches":
         return Caches(words, version)
+    if words[1] == "pending":
+        return Pending()
+    if words[1] == "manager":
+        return Manager(words, POLICIES[version])
     if words[1] == "limiter":
         return Limiter(words)
-    return heap() if words[1] == "heap" else active()
+    return cursors(words[1])
 
 
 def answers(trace: Sequence[str], version: str) -> list[str]:

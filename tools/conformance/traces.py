@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
+from tools.conformance import manager, pending
+
 KEYS, PLACES, NAMES, REQUESTS = 12, 8, "abcdefghijkl", 6
 
 Trace = list[str]
@@ -86,12 +88,16 @@ def limiter(random: Random, length: int) -> Trace:
     return trace
 
 
+CURSORS = ("new active", "new sorted", "new heap")
+
 SUBJECTS: dict[str, Callable[[Random, int], Trace]] = {
     "caches": caches,
     "active": cursors("active"),
     "sorted": cursors("sorted"),
     "heap": cursors("heap"),
     "limiter": limiter,
+    "manager": manager.trace,
+    "pending": pending.trace,
 }
 
 
@@ -99,11 +105,11 @@ def is_allowed(trace: Trace) -> bool:
     """False for a trace that adds a name twice, or moves one that is not there."""
     names: set[str] = set()
     for operation, *words in (line.split(" ") for line in trace[1:]):
-        if operation == "add":
+        if operation == "add" and trace[0] in CURSORS:
             if words[0] in names:
                 return False
             names.add(words[0])
-        elif operation == "remove" and "new caches" not in trace[0]:
+        elif operation == "remove" and trace[0] in CURSORS:
             names.discard(words[0])
         elif operation in ("update", "rank") and words[0] not in names:
             return False

@@ -170,6 +170,9 @@ class DiskStorage(AfterFork):
 
         return self.submit(work)
 
+    def reopen_ledger(self, ledger_id: int) -> None:
+        """No effect: there are no handles."""
+
     def delete_ledger(self, ledger_id: int) -> Future[None]:
         def work() -> None:
             with self.connection:

@@ -6,7 +6,7 @@ from collections import deque
 from concurrent.futures import Future
 from enum import Enum
 
-from pulsar_ml.errors import StorageError
+from pulsar_ml.errors import LedgerHandleClosedError, StorageError
 from pulsar_ml.managed_ledger.fork_lock import ForkLock
 from pulsar_ml.managed_ledger.storage.interface import (
     LedgerProperties,
@@ -23,6 +23,7 @@ class Fault(Enum):
 
     NONE = "the right answer"
     FAIL = "an error"
+    CLOSED = "an error, also of later reads of the ledger, until it is opened again"
     STALL = "no answer before resume()"
     SHORT = "the last entry is missing"
     FOREIGN = "additional entries that were not requested, and one entry twice"
@@ -34,7 +35,7 @@ class FaultyStorage:
 
     :meth:`plan` sets the faults of the next reads. The next ``fail_appends`` appends and the next
     ``fail_properties`` writes of properties fail. ``reads`` records (ledger, first, last) of each
-    read. Thread-safe.
+    read, ``reopened`` the ledgers that were opened again. Thread-safe.
     """
 
     def __init__(self, inner: LedgerStorage) -> None:
@@ -45,6 +46,8 @@ class FaultyStorage:
         self.fail_appends = 0
         self.fail_properties = 0
         self.reads: list[tuple[int, int, int]] = []
+        self.closed_handles: set[int] = set()
+        self.reopened: list[int] = []
 
     def plan(self, *faults: Fault) -> None:
         """Sets the faults of the next reads, one each."""
@@ -67,6 +70,11 @@ class FaultyStorage:
         with self.lock:
             self.reads.append((ledger_id, first, last))
             fault = self.planned.popleft() if self.planned else Fault.NONE
+            if fault is Fault.CLOSED:
+                self.closed_handles.add(ledger_id)
+            closed = ledger_id in self.closed_handles
+        if closed:
+            return failed(LedgerHandleClosedError(f"the handle of ledger {ledger_id} is closed"))
         if fault is Fault.FAIL:
             return failed(StorageError(f"injected fault: read of {ledger_id}:{first}..{last}"))
         real = self.inner.read(ledger_id, first, last)
@@ -77,6 +85,12 @@ class FaultyStorage:
         else:
             real.add_done_callback(lambda future: pass_on(future, answer, fault))
         return answer
+
+    def reopen_ledger(self, ledger_id: int) -> None:
+        with self.lock:
+            self.closed_handles.discard(ledger_id)
+            self.reopened.append(ledger_id)
+        self.inner.reopen_ledger(ledger_id)
 
     def append(self, ledger_id: int, entry_id: int, data: bytes) -> Future[None]:
         with self.lock:

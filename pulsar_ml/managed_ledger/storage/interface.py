@@ -42,7 +42,14 @@ class LedgerStorage(Protocol):
         ...
 
     def read(self, ledger_id: int, first: int, last: int) -> Future[list[StoredEntry]]:
-        """Reads the entries ``first`` .. ``last`` of a ledger."""
+        """Reads the entries ``first`` .. ``last`` of a ledger.
+
+        A failure with LedgerHandleClosedError is repaired by :meth:`reopen_ledger`.
+        """
+        ...
+
+    def reopen_ledger(self, ledger_id: int) -> None:
+        """Replaces a handle of a ledger that was closed; no effect in a storage without handles."""
         ...
 
     def delete_ledger(self, ledger_id: int) -> Future[None]:

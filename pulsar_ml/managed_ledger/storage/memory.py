@@ -79,6 +79,9 @@ class MemoryStorage:
             self.entries_read += len(found)
         return done(found)
 
+    def reopen_ledger(self, ledger_id: int) -> None:
+        """No effect: there are no handles."""
+
     def delete_ledger(self, ledger_id: int) -> Future[None]:
         with self.lock:
             self.by_id.pop(ledger_id, None)

@@ -59,6 +59,41 @@ rank = active_rank(container, id)
         breaks="I73, I76",
     ),
     Mutant(
+        id="M68b",
+        title="cursors at a position are counted without the pending changes",
+        origin="port",
+        file=FILE,
+        old="""
+active_flush(container)
+cursor = <ActiveCursor*>registry_find(&container.registry, id)
+if cursor is not NULL:
+    group = cursor_group(cursor)
+""",
+        new="""
+cursor = <ActiveCursor*>registry_find(&container.registry, id)
+if cursor is not NULL:
+    group = cursor_group(cursor)
+""",
+        suite="active_cursors",
+        breaks="I73, I76",
+    ),
+    Mutant(
+        id="M68c",
+        title="a count at a position begins at a cursor behind it",
+        origin="port",
+        file=FILE,
+        old="""
+if group is NULL or position_less(at, group.at):
+    group = container.groups.head
+""",
+        new="""
+if group is NULL:
+    group = container.groups.head
+""",
+        suite="active_cursors",
+        breaks="I73",
+    ),
+    Mutant(
         id="C01",
         title="the update of a cursor that is already pending is lost",
         origin="port",

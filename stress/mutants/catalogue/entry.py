@@ -10,7 +10,7 @@ FILE = "structures/entry.pxd"
 FIELDS = """
 entry.ledger_id = at.ledger_id
 entry.entry_id = at.entry_id
-i64_store_relaxed(&entry.payload, <int64_t>payload)
+i64_store_relaxed(&entry.payload, share)
 u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
 """
 
@@ -105,7 +105,7 @@ return fresh
         id="H15",
         title="reading moves an index that all readers share",
         origin="issue #24831, PR #24836",
-        file=FILE,
+        file="structures/payload.pxd",
         old="return (<PayloadSlice*>payload).bytes",
         new="""
 if payload_length(payload) > 8:
@@ -119,7 +119,7 @@ return (<PayloadSlice*>payload).bytes
         id="H16",
         title="the cache's copy points into the original buffer",
         origin="issue #26493, PR #26495",
-        file=FILE,
+        file="structures/payload.pxd",
         old="memcpy(payload_bytes(copy), payload_bytes(payload), payload_length(payload))",
         new="return point_into_source(payload, copy)",
         helper="""
@@ -141,7 +141,7 @@ cdef inline Payload* point_into_source(Payload* payload, Payload* copy) noexcept
         id="B04",
         title="a slice holds no reference of its buffer",
         origin="port",
-        file=FILE,
+        file="structures/payload.pxd",
         old="receive_buffer_retain(source)",
         new="pass",
         suite="receive_buffer",
@@ -152,7 +152,7 @@ cdef inline Payload* point_into_source(Payload* payload, Payload* copy) noexcept
         id="B05",
         title="a slice without bytes does not give its buffer back",
         origin="port",
-        file=FILE,
+        file="structures/payload.pxd",
         old="""
 if source is not NULL:
     receive_buffer_release(source)

@@ -232,6 +232,18 @@ def test_untracking_twice_and_tracking_again() -> None:
     assert ranks == [3, 1, 3]
 
 
+@pytest.mark.parametrize("name", ["a", "c", "unknown", None])
+def test_cursors_are_counted_at_any_position(name: str | None) -> None:
+    container = ActiveManagedCursorContainer()
+    for each, entry in zip("abc", (4, 4, 9), strict=True):
+        container.add(each, (1, entry))
+    positions = [(0, 99), (1, 3), (1, 4), (1, 8), (1, 9), (2, 0)]
+    counts = [container.number_of_cursors_at_position_or_before(name, at) for at in positions]
+    assert counts == [0, 0, 2, 2, 3, 3]
+    container.update_cursor("c", None)
+    assert container.number_of_cursors_at_position_or_before(name, (9, 9)) == 2
+
+
 @pytest.mark.parametrize("kind", [ActiveManagedCursorContainer, ManagedCursorContainer])
 def test_a_name_that_is_added_again_has_one_cursor(kind: type[Container]) -> None:
     container = kind()
