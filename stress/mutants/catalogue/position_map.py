@@ -16,10 +16,26 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a removal takes out any handle at the position",
         origin="before #22789",
         file=FILE,
-        old="seen = handle",
-        new="seen = u32_load_acquire(&page.slots[map_entry_slot(at.entry_id)]) or handle",
+        old="if u32_load_relaxed(slot) != handle:",
+        new="if u32_load_relaxed(slot) == 0:",
         suite="position_map",
         breaks="I36, PM-2",
+    ),
+    Mutant(
+        id="PM-near",
+        title="a removal looks into the page of the one before and nowhere else",
+        origin="port",
+        file=FILE,
+        old="""
+if near[0] and map_clear_slot(map, at, handle, near[0]):
+    return True
+""",
+        new="""
+if near[0]:
+    return map_clear_slot(map, at, handle, near[0])
+""",
+        suite="range_cache",
+        breaks="I43, I39",
     ),
     Mutant(
         id="M09",
