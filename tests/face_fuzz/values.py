@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 from fractions import Fraction
 from random import Random
@@ -123,6 +124,20 @@ def position(world: World) -> Any:
     return Position(world.random.randint(1, 2), world.random.randrange(80))
 
 
+def positions(world: World) -> Any:
+    """Positions as tuples or as an array of 64-bit integers, in one case of eight a wrong one."""
+    ids = [(world.random.randint(1, 2), world.random.randrange(80)) for _ in range(3)]
+    if world.random.random() < 0.4:
+        return ids
+    code, columns = ("d", 2) if world.random.random() < 0.1 else ("q", world.random.choice([2, 2, 3]))
+    flat = array(code, [number for row in ids for number in row])
+    return memoryview(flat.tobytes()).cast("B").cast(code, (len(flat) // columns, columns))
+
+
+def values(world: World) -> Any:
+    return [payload(world) for _ in range(3)]
+
+
 def entries(world: World) -> list[Any]:
     return [entry for _ in range(world.random.randrange(3)) if (entry := world.some("Entry"))]
 
@@ -142,6 +157,8 @@ SENSIBLE: dict[str, Callable[[World], Any]] = {
     **dict.fromkeys(("name", "topic"), lambda world: world.random.choice("abc")),
     **dict.fromkeys(("data", "value"), payload),
     "entries": entries,
+    "positions": positions,
+    "values": values,
     "manager": lambda world: world.some("EntryCacheManager"),
     **dict.fromkeys(
         ("callback", "listener", "trigger", "start", "visitor", "resume"),
