@@ -13,6 +13,7 @@ import os
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
+from operator import itemgetter
 from typing import NamedTuple
 
 from benchmarks.measure import Benchmark
@@ -120,17 +121,15 @@ def columns(row: Row) -> Iterator[Benchmark]:
         return Benchmark(f"pulsar: {row.name}, {name}", run, unit, target, at_least)
 
     most = 80 if row.loop == "bytes" else None
-    yield column("ours", lambda sample: sample["ours"], row.unit, most)
+    yield column("ours", itemgetter("ours"), row.unit, most)
     for version in (NEWEST, OLDEST):
-        yield column(version, lambda sample, version=version: sample[version], row.unit)
+        yield column(version, itemgetter(version), row.unit)
     least = row.least
     yield column(f"{NEWEST} over ours", partial(times, NEWEST, row.rate), "x", least, True)
     yield column(f"{OLDEST} over ours", partial(times, OLDEST, row.rate), "x")
     if row.loop in ("tail", "thousand"):
-        yield column("two read-modify-writes", lambda sample: sample["floor"], "ns")
+        yield column("two read-modify-writes", itemgetter("floor"), "ns")
         yield column("ours over that", lambda sample: sample["ours"] / sample["floor"], "x", 1.5)
 
 
-BENCHMARKS = (
-    tuple(column for row in ROWS for column in columns(row)) if pulsar.available() else ()
-)
+BENCHMARKS = tuple(column for row in ROWS for column in columns(row)) if pulsar.available() else ()

@@ -129,9 +129,10 @@ def positions(world: World) -> Any:
     ids = [(world.random.randint(1, 2), world.random.randrange(80)) for _ in range(3)]
     if world.random.random() < 0.4:
         return ids
-    code, columns = ("d", 2) if world.random.random() < 0.1 else ("q", world.random.choice([2, 2, 3]))
-    flat = array(code, [number for row in ids for number in row])
-    return memoryview(flat.tobytes()).cast("B").cast(code, (len(flat) // columns, columns))
+    columns = world.random.choice([2, 2, 2, 3])
+    flat = array("q", [number for row in ids for number in row])
+    rows = memoryview(flat.tobytes()).cast("q", (len(flat) // columns, columns))
+    return rows if world.random.random() < 0.9 else rows.cast("B").cast("d", (3, 2))
 
 
 def values(world: World) -> Any:
