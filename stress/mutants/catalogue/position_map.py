@@ -29,10 +29,12 @@ MUTANTS: tuple[Mutant, ...] = (
         old="""
 if near[0] and map_clear_slot(map, at, handle, near[0]):
     return True
+while True:
 """,
         new="""
 if near[0]:
     return map_clear_slot(map, at, handle, near[0])
+while True:
 """,
         suite="range_cache",
         breaks="I43, I39",
