@@ -10,11 +10,12 @@ from libc.string cimport memset
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_copy, entry_new, entry_pool_destroy, entry_pool_init,
-    entry_release, payload_bytes, payload_new, read_count_maybe_new,
+    Entry, EntryPool, Payload, entry_at, entry_copy, entry_new, entry_payload, entry_pool_destroy,
+    entry_pool_init, entry_release, entry_retain, payload_bytes, payload_new, payload_release,
+    payload_retain, read_count_maybe_new,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
-    EntryWrapper, wrapper_fill, wrapper_read,
+    EntryWrapper, wrapper_at, wrapper_clear, wrapper_fill, wrapper_read, wrapper_recycle,
 )
 from pulsar_ml.structures.map_pages cimport (
     MapBranch, MapMemory, MapPage, map_memory_destroy, map_memory_init,
@@ -34,7 +35,7 @@ from pulsar_ml.structures.policy_pass cimport (
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
-    map_remove,
+    map_remove, map_remove_near,
 )
 from pulsar_ml.structures.range_cache cimport (
     CacheMemory, RangeCache, cache_memory_destroy, cache_memory_init, range_cache_cursor,
@@ -50,8 +51,8 @@ from pulsar_ml.structures.stamped_lock cimport (
 )
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
-    i32_fetch_add_release, i32_load_acquire, i32_store_release, pml_i32, pml_i64,
-    pml_u64,
+    i32_fetch_add_release, i32_load_acquire, i32_store_release, i64_fetch_sub_relaxed, pml_i32,
+    pml_i64, pml_u64, u32_load_relaxed,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.wait cimport spin
@@ -240,6 +241,62 @@ cdef class World:
             eviction_run(&self.policy, &run, INT64_MAX)
             start = thread_ns() - start
         return start
+
+    def stages(self, int64_t count) -> list[int]:
+        """Evicts ids 0..count-1, stage by stage for groups of a hundred.
+
+        Returns the nanoseconds of the wrappers' locks, the unlinking, the release of the entries,
+        the freeing of their bytes, and the wrappers' way from the queue to their pool.
+        """
+        cdef uint32_t[BATCH] handles
+        cdef uint32_t[BATCH] entries
+        cdef Payload*[BATCH] payloads
+        cdef int64_t[5] spent
+        cdef int64_t first, start
+        cdef uint32_t page = 0
+        cdef EntryPool* pool = &self.memory.entries
+        cdef MpscQueue* queue = &self.policy.base.intake.queue
+        cdef EntryWrapper* wrapper
+        cdef int i
+        memset(spent, 0, sizeof(spent))
+        with nogil:
+            for first in range(0, count, BATCH):
+                for i in range(BATCH):
+                    handles[i] = map_find(&self.cache.map, position(LEDGER, first + i))
+                    entries[i] = u32_load_relaxed(&wrapper_at(&self.memory.wrappers, handles[i]).value)
+                    payloads[i] = entry_payload(entry_at(pool, entries[i]))
+                    payload_retain(payloads[i])
+                start = monotonic_ns()
+                for i in range(BATCH):
+                    stamped_lock_write(&wrapper_at(&self.memory.wrappers, handles[i]).lock)
+                spent[0] += monotonic_ns() - start
+                start = monotonic_ns()
+                for i in range(BATCH):
+                    wrapper = wrapper_at(&self.memory.wrappers, handles[i])
+                    map_remove_near(&self.cache.map, position(LEDGER, first + i), handles[i], &page)
+                    i64_fetch_sub_relaxed(&self.cache.size, wrapper_clear(
+                        wrapper, position(LEDGER, first + i), entries[i], self.cache.number))
+                spent[1] += monotonic_ns() - start
+                start = monotonic_ns()
+                for i in range(BATCH):
+                    entry_retain(pool, entries[i])
+                    entry_release(pool, entries[i], 2)
+                spent[2] += monotonic_ns() - start
+                start = monotonic_ns()
+                for i in range(BATCH):
+                    payload_release(payloads[i])
+                spent[3] += monotonic_ns() - start
+                start = monotonic_ns()
+                for i in range(BATCH):
+                    stamped_unlock_write(&wrapper_at(&self.memory.wrappers, handles[i]).lock)
+                spent[0] += monotonic_ns() - start
+                start = monotonic_ns()
+                for i in range(BATCH):
+                    mpsc_peek(queue)
+                    mpsc_poll(queue)
+                    wrapper_recycle(&self.memory.wrappers, handles[i])
+                spent[4] += monotonic_ns() - start
+        return [spent[i] for i in range(5)]
 
     def churn(self, Gate gate, uint32_t length) -> int:
         """Insert in another ledger and evict in passes of 4,096 until end() is called.

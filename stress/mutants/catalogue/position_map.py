@@ -26,15 +26,14 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a removal looks into the page of the one before and nowhere else",
         origin="port",
         file=FILE,
+        function="map_remove_near",
         old="""
-if near[0] and map_clear_slot(map, at, handle, near[0]):
-    return True
-while True:
+branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
 """,
         new="""
 if near[0]:
-    return map_clear_slot(map, at, handle, near[0])
-while True:
+    return False
+branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
 """,
         suite="range_cache",
         breaks="I43, I39",
