@@ -250,9 +250,9 @@ cdef class World:
         """
         cdef uint32_t[BATCH] handles
         cdef uint32_t[BATCH] entries
-        cdef Payload*[BATCH] payloads
+        cdef (Payload*)[BATCH] payloads
         cdef int64_t[5] spent
-        cdef int64_t first, start
+        cdef int64_t group, first, start
         cdef uint32_t page = 0
         cdef EntryPool* pool = &self.memory.entries
         cdef MpscQueue* queue = &self.policy.base.intake.queue
@@ -260,7 +260,8 @@ cdef class World:
         cdef int i
         memset(spent, 0, sizeof(spent))
         with nogil:
-            for first in range(0, count, BATCH):
+            for group in range(count // BATCH):
+                first = group * BATCH
                 for i in range(BATCH):
                     handles[i] = map_find(&self.cache.map, position(LEDGER, first + i))
                     entries[i] = u32_load_relaxed(&wrapper_at(&self.memory.wrappers, handles[i]).value)

@@ -16,8 +16,14 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a removal takes out any handle at the position",
         origin="before #22789",
         file=FILE,
-        old="if u32_load_relaxed(slot) != handle:",
-        new="if u32_load_relaxed(slot) == 0:",
+        old="""
+if u32_load_relaxed(slot) != handle:
+    return False
+""",
+        new="""
+if u32_load_relaxed(slot) == 0:
+    return False
+""",
         suite="position_map",
         breaks="I36, PM-2",
     ),
