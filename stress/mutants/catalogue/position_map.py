@@ -42,7 +42,7 @@ if near[0]:
 branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
 """,
         suite="range_cache",
-        breaks="I43, I39",
+        breaks="I59",
     ),
     Mutant(
         id="M09",
