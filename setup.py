@@ -18,7 +18,9 @@ import multiprocessing
 import os
 import platform
 import runpy
+import shlex
 import sys
+import sysconfig
 import tempfile
 import threading
 from multiprocessing.connection import Connection
@@ -76,9 +78,9 @@ DIRECTIVES = {
 
 
 # A build is another one when any of these changes: native sources, flags (here and in
-# building/checked.py), programs, models, judges and suites.
+# building/checked.py and inlining.py), programs, models, judges and suites.
 NATIVE = {".c", ".h", ".pxd", ".pxi", ".pyx"}
-PYTHON = ("program.py", "checked.py", "judge.py", "plain.py")
+PYTHON = ("program.py", "checked.py", "inlining.py", "judge.py", "plain.py")
 FOLDERS = ("specs", "models", "suites")
 
 # Commands that need no extensions. pip runs the last two before each build.
@@ -125,6 +127,15 @@ def extension(name: str, **options: object) -> Extension:
         extra_link_args=link,
         **options,
     )
+
+
+def inlined(module: Extension) -> Extension:
+    # The product's code; sanitizers are no faster for it.
+    if not SANITIZE:
+        path = ROOT / "pulsar_ml" / "harness" / "building" / "inlining.py"
+        compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+        module.extra_compile_args += runpy.run_path(str(path))["inlining_flags"](compiler)
+    return module
 
 
 def checked_extension(module: Extension) -> Extension:
@@ -197,7 +208,7 @@ def checked_operations() -> list[Extension]:
 
 def extensions() -> list[Extension]:
     found = [
-        extension("pulsar_ml._core"),
+        inlined(extension("pulsar_ml._core")),
         extension("pulsar_ml.harness.subjects.subject"),
         extension("pulsar_ml.harness.functions._called"),
         extension("pulsar_ml.harness.models.copies"),

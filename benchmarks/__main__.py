@@ -22,9 +22,11 @@ HERE = Path(__file__).resolve().parent
 STRUCTURES = sorted(path.stem for path in (HERE / "structures").glob("[a-z]*.py"))
 OTHERS = (
     "engine",
+    "face",
     "pythreads",
     "linearize",
     "porcupine",
+    "pulsar",
     "judging",
     "report",
     "isolation",

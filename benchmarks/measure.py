@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import shlex
 import statistics
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,6 +17,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.inlining import inlining_flags
 from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.operations._native import BUILD_ID
 
@@ -75,9 +78,11 @@ class Figure:
 
 @cache
 def loops(module: str = "loops") -> ModuleType:
-    """The native loops of this build of the core, compiled at first use."""
+    """The native loops of this build of the core, compiled as the core is at first use."""
     into = HERE.parent / "build" / "benchmarks" / BUILD_ID
-    return load_extension(build_extension(HERE / "loops" / f"{module}.pyx", into=into))
+    flags = inlining_flags(shlex.split(os.environ.get("CC") or "cc"))
+    source = HERE / "loops" / f"{module}.pyx"
+    return load_extension(build_extension(source, into=into, flags=flags))
 
 
 def figure(benchmark: Benchmark, samples: Sequence[float], *, whole: bool = True) -> Figure:

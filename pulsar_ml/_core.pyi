@@ -1,4 +1,4 @@
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import TracebackType
 from typing import (
     Any,
@@ -22,6 +22,8 @@ DEFAULT_MAX_SIZE: int
 EVICTION_POLICIES: Mapping[str, str]
 
 _At: TypeAlias = Position | tuple[int, int]
+# An array of 64-bit integers with the shape (n, 2), or a sequence of positions.
+_Positions: TypeAlias = Buffer | Iterable[_At]
 
 @final
 class NativeMemory:
@@ -117,7 +119,16 @@ class RangeCache:
         expected_reads: SupportsIndex = 0,
         timestamp_ns: SupportsIndex | None = None,
     ) -> bool: ...
+    def put_all(
+        self,
+        positions: _Positions,
+        values: Iterable[Buffer],
+        *,
+        expected_reads: SupportsIndex = 0,
+        timestamp_ns: SupportsIndex | None = None,
+    ) -> int: ...
     def get(self, at: _At) -> Entry | None: ...
+    def get_all(self, positions: _Positions) -> list[Entry | None]: ...
     def __contains__(self, at: _At, /) -> bool: ...
     def get_range(self, first: _At, last: _At) -> list[Entry]: ...
     def visit_range(self, first: _At, last: _At, visitor: Callable[[Entry], object]) -> int: ...
@@ -322,6 +333,7 @@ class AckState:
         resume: Callable[[], object] | None = None,
     ) -> Self: ...
     def acknowledge(self, at: _At) -> bool: ...
+    def acknowledge_all(self, positions: _Positions) -> int: ...
     def acknowledge_index(
         self, at: _At, index: SupportsIndex, *, batch_size: SupportsIndex
     ) -> bool: ...

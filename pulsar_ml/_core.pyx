@@ -4,8 +4,12 @@
 from __future__ import annotations
 
 cimport cython
-from cpython.buffer cimport PyBuffer_FillInfo, PyBuffer_Release, PyBUF_SIMPLE, PyObject_GetBuffer
+from cpython.buffer cimport (
+    PyBUF_C_CONTIGUOUS, PyBUF_FORMAT, PyBUF_ND, PyBUF_SIMPLE, PyBuffer_FillInfo, PyBuffer_Release,
+    PyObject_CheckBuffer, PyObject_GetBuffer,
+)
 from cpython.exc cimport PyErr_CheckSignals
+from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.number cimport PyNumber_Index
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, UINT16_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
@@ -17,9 +21,10 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_put, cache_manager_remove, cache_manager_run, cache_manager_stats,
 )
 from pulsar_ml.structures.entry cimport (
-    entry_at, entry_attach_metadata, entry_copy, entry_copy_bytes, entry_expect_read,
-    entry_expected_reads, entry_has_callback, entry_length, entry_matches, entry_metadata,
-    entry_new, entry_not_delivered, entry_payload, entry_references, entry_release, EntryPool,
+    Entry as NativeEntry, entry_at, entry_attach_metadata, entry_copy, entry_copy_bytes,
+    entry_expect_read, entry_expected_reads, entry_has_callback, entry_length, entry_matches,
+    entry_metadata, entry_new, entry_not_delivered, entry_payload, entry_references, entry_release,
+    EntryPool,
     read_count_maybe_new,
 )
 from pulsar_ml.structures.eviction_policy cimport (
@@ -37,7 +42,9 @@ from pulsar_ml.structures.payload cimport (
 from pulsar_ml.structures.policy_pass cimport (
     EvictionPass, PolicyRow, PolicySettings, size_pass, time_pass,
 )
-from pulsar_ml.structures.position cimport position, position_is_stored, position_less
+from pulsar_ml.structures.position cimport (
+    position, position_equal, position_is_stored, position_less,
+)
 from pulsar_ml.structures.position_map cimport MapCursor
 from pulsar_ml.structures.range_cache cimport (
     Removed as NativeRemoved, cache_memory_destroy, cache_memory_init, range_cache_cursor,
@@ -79,10 +86,60 @@ cdef enum:
     SLICE = 1 << 16             # steps between two looks at pending signals
     MOST_BUFFER = 1 << 30       # bytes of a receive buffer
     GATHER = 256                # entries of a range fetched at a time
+    SHORT_ENTRY = 4096          # bytes that are copied with the GIL held
     MILLISECOND = 1000000       # nanoseconds
 
 
+cdef extern from *:
+    """
+    /* A Position without a call of its constructor; NULL with MemoryError. */
+    static PyObject *pml_new_position(PyObject *type, long long ledger_id, long long entry_id)
+    {
+        PyObject *first = PyLong_FromLongLong(ledger_id), *second = PyLong_FromLongLong(entry_id);
+        PyObject *made = NULL;
+        if (first != NULL && second != NULL)
+            made = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 2);
+        if (made == NULL) {
+            Py_XDECREF(first);
+            Py_XDECREF(second);
+            return NULL;
+        }
+        PyTuple_SET_ITEM(made, 0, first);
+        PyTuple_SET_ITEM(made, 1, second);
+        return made;
+    }
+
+    /* Reads a tuple, or a Position, of two plain numbers of 64 bits; 0 for anything else. */
+    static int pml_plain_position(
+        PyObject *value, PyObject *type, long long *ledger_id, long long *entry_id)
+    {
+        int first = 0, second = 0;
+        if ((!PyTuple_CheckExact(value) && (PyObject *)Py_TYPE(value) != type)
+                || PyTuple_GET_SIZE(value) != 2
+                || !PyLong_CheckExact(PyTuple_GET_ITEM(value, 0))
+                || !PyLong_CheckExact(PyTuple_GET_ITEM(value, 1)))
+            return 0;
+        *ledger_id = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value, 0), &first);
+        *entry_id = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value, 1), &second);
+        return !first && !second;
+    }
+    """
+    object native_new_position "pml_new_position"(object type, long long ledger_id, long long entry_id)
+    bint plain_position "pml_plain_position"(
+        object value, object type, long long* ledger_id, long long* entry_id)
+
+
+cdef object position_type = Position
+
+
+cdef inline object new_position(NativePosition at):
+    return native_new_position(position_type, at.ledger_id, at.entry_id)
+
+
 cdef NativePosition to_position(object value, str role) except *:
+    cdef long long plain_ledger, plain_entry
+    if plain_position(value, position_type, &plain_ledger, &plain_entry):
+        return position(plain_ledger, plain_entry)
     try:
         ledger_id, entry_id = value
         return position(PyNumber_Index(ledger_id), PyNumber_Index(entry_id))
@@ -160,6 +217,73 @@ cdef int check_status(Status status, NativePosition at) except -1:
     if status == Status.PML_MISMATCH:
         raise PositionMismatchError(f"the entry is not the one at {at.ledger_id}:{at.entry_id}")
     raise ReleasedError("the entry has no reference left")
+
+
+# Stored positions that were checked and copied: what becomes of the argument does not matter.
+@cython.final
+@cython.internal
+@cython.no_gc
+cdef class Places:
+    cdef NativePosition* at
+    cdef Py_ssize_t count
+
+    def __dealloc__(self):
+        PyMem_Free(self.at)
+
+    cdef int reserve(self, Py_ssize_t count) except -1:
+        self.at = <NativePosition*>PyMem_Malloc(<size_t>(count if count else 1) * sizeof(NativePosition))
+        if self.at is NULL:
+            raise AllocationError(f"no memory for {count} positions; nothing was changed")
+        self.count = count
+        return 0
+
+
+cdef bint is_int64(const Py_buffer* view) noexcept:
+    cdef const char* code = view.format
+    if view.itemsize != 8 or code is NULL:
+        return False
+    if code[0] == b"=" or code[0] == b"@":
+        code += 1
+    return (code[0] == b"q" or code[0] == b"l") and code[1] == 0
+
+
+# An array of ids, or a sequence of positions.
+cdef Places to_places(object value):
+    cdef Places places = Places.__new__(Places)
+    cdef Py_buffer view
+    cdef const int64_t* ids
+    cdef Py_ssize_t i
+    if PyObject_CheckBuffer(value):
+        try:
+            PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_ND)
+        except (BufferError, ValueError) as error:
+            raise InvalidPositionError(f"an array of positions must be contiguous: {error}") from None
+        try:
+            if not is_int64(&view) or view.ndim != 2 or view.shape[1] != 2:
+                raise InvalidPositionError(
+                    "an array of positions has 64-bit integers and the shape (n, 2): a ledger id and "
+                    "an entry id in each row")
+            places.reserve(view.shape[0])
+            ids = <const int64_t*>view.buf
+            for i in range(places.count):
+                places.at[i] = position(ids[2 * i], ids[2 * i + 1])
+        finally:
+            PyBuffer_Release(&view)
+        for i in range(places.count):
+            if not position_is_stored(places.at[i]):
+                to_stored((places.at[i].ledger_id, places.at[i].entry_id))
+        return places
+    # A tuple of its own: conversions run Python code, which may change a list.
+    try:
+        rows = iter(value)
+    except TypeError:
+        raise InvalidPositionError(
+            f"positions must be an array or a sequence of positions, not {value!r}") from None
+    value = tuple(rows)
+    places.reserve(len(value))
+    for i in range(places.count):
+        places.at[i] = to_stored(value[i])
+    return places
 
 
 include "binding/gate.pxi"

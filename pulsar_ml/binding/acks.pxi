@@ -93,8 +93,9 @@ cdef class AckState:
             ack_state_destroy(&self.native)
             native_leave()
 
-    # Ends a change: raises for a refused one, and resumes the dispatcher.
-    cdef bint finish(self, AckChange change, uint32_t resumed, str what) except -1:
+    # Ends a change: raises for a refused one, and resumes the dispatcher. What is not there, and
+    # where; or without a place, the message.
+    cdef bint finish(self, AckChange change, uint32_t resumed, str what, object at) except -1:
         if resumed and self.resume is not None:
             try:
                 self.resume()
@@ -104,6 +105,8 @@ cdef class AckState:
         if change == ACK_NO_MEMORY:
             raise AllocationError("no native memory left; nothing was changed")
         if change == ACK_INVALID:
+            if at is not None:
+                what = f"there is no {what} {at}"
             raise InvalidPositionError(f"{what}, by what was said of ledgers and batches before")
         return change == ACK_NEW
 
@@ -118,7 +121,35 @@ cdef class AckState:
             native_enter()
             change = ack_state_add(&self.native, place, &resumed)
             native_leave()
-        return self.finish(change, resumed, f"there is no entry {at}")
+        return self.finish(change, resumed, "entry", at)
+
+    def acknowledge_all(self, positions) -> int:
+        """Acknowledge many entries and return how many were not acknowledged before.
+
+        ``positions`` is an array of 64-bit integers with the shape (n, 2), a ledger id and an entry
+        id in each row, or a sequence of positions; all are checked first. Gives the GIL up once.
+        InvalidPositionError for an entry behind the end of its ledger: those before it are
+        acknowledged then.
+        """
+        cdef Places places = to_places(positions)
+        cdef AckChange change = ACK_NEW
+        cdef uint32_t resumed = 0, one = 0
+        cdef Py_ssize_t i = 0
+        cdef int64_t added = 0
+        with nogil:
+            native_enter()
+            while i < places.count:
+                change = ack_state_add(&self.native, places.at[i], &one)
+                resumed |= one
+                if change == ACK_NO_MEMORY or change == ACK_INVALID:
+                    break
+                added += change == ACK_NEW
+                i += 1
+            native_leave()
+        if i < places.count:
+            self.finish(change, resumed, "entry", new_position(places.at[i]))
+        self.finish(ACK_NEW, resumed, "entry", None)
+        return added
 
     def acknowledge_index(self, at, index, *, batch_size) -> bool:
         """Acknowledge one message of an entry that is a batch.
@@ -134,7 +165,9 @@ cdef class AckState:
             native_enter()
             change = ack_state_add_index(&self.native, place, size, which, &resumed)
             native_leave()
-        return self.finish(change, resumed, f"there is no message {which} of {size} in entry {at}")
+        if change == ACK_INVALID:
+            return self.finish(change, resumed, f"message {which} of {size} in entry", at)
+        return self.finish(change, resumed, "message", at)
 
     def mark_delete(self, at) -> bool:
         """Acknowledge everything up to an entry; False when that was acknowledged before."""
@@ -145,7 +178,7 @@ cdef class AckState:
             native_enter()
             change = ack_state_add_up_to(&self.native, place, &resumed)
             native_leave()
-        return self.finish(change, resumed, f"there is no entry {at}")
+        return self.finish(change, resumed, "entry", at)
 
     def end_ledger(self, ledger_id, last_entry_id, following) -> bool:
         """Say that a ledger ends with an entry (-1: it has none) and the log goes on with entry 0
@@ -160,8 +193,11 @@ cdef class AckState:
             native_enter()
             change = ack_state_end_ledger(&self.native, last, next_ledger, &resumed)
             native_leave()
-        return self.finish(
-            change, resumed, f"ledger {ledger_id} cannot end with {last_entry_id} before ledger {following}")
+        if change == ACK_INVALID:
+            return self.finish(
+                change, resumed,
+                f"ledger {ledger_id} cannot end with {last_entry_id} before ledger {following}", None)
+        return self.finish(change, resumed, "", None)
 
     @property
     def mark_delete_position(self) -> Position:
@@ -170,7 +206,7 @@ cdef class AckState:
             native_enter()
             at = ack_state_mark(&self.native)
             native_leave()
-        return Position(at.ledger_id, at.entry_id)
+        return new_position(at)
 
     def __contains__(self, at) -> bool:
         """True if the whole entry is acknowledged."""
@@ -233,7 +269,7 @@ cdef class AckState:
             native_enter()
             ack_state_configure(&self.native, limits, pause_dispatch, &resumed)
             native_leave()
-        self.finish(ACK_NEW, resumed, "")
+        self.finish(ACK_NEW, resumed, "entry", None)
 
     def set_metadata_bytes(self, metadata_bytes) -> None:
         """Set the bytes that subscription properties and sequence ids take; they are stored before
@@ -245,7 +281,7 @@ cdef class AckState:
             native_enter()
             ack_state_set_metadata(&self.native, bytes_of_it, &resumed)
             native_leave()
-        self.finish(ACK_NEW, resumed, "")
+        self.finish(ACK_NEW, resumed, "entry", None)
 
     @property
     def size(self) -> int:

@@ -1,7 +1,12 @@
 # The two cursor containers as Python objects, which know cursors by name.
+#
+# A query or an update of few cursors keeps the GIL: it takes less time than to give the GIL up. It
+# may wait for a lock, whose holder never needs the GIL; and no process forks meanwhile, so that the
+# gate is not needed.
 
 import threading
 
+from cpython.dict cimport PyDict_GetItemWithError
 from libc.stdint cimport uint64_t
 
 from pulsar_ml.structures.active_cursors cimport (
@@ -24,16 +29,13 @@ from pulsar_ml.structures.object_pool cimport Pool, pool_destroy
 cdef enum:
     MOST_CURSORS = 1 << 24      # of each kind in one process
     MILLISECOND_NS = 1000000
+    FEW_CURSORS = 256           # with more, a call may sort for longer than others should wait
 
 
 cdef CursorPosition to_cursor_position(object value) except *:
     if value is None:
         return untracked()
     return tracked_at(to_position(value, "position"))
-
-
-cdef object from_place(CursorPosition seen):
-    return Position(seen.at.ledger_id, seen.at.entry_id) if seen.tracked else None
 
 
 cdef int64_t to_grace(object value, str role) except -1:
@@ -75,6 +77,8 @@ cdef class NamedCursors:
     cdef CursorRegistry* registry
     cdef dict ids
     cdef object naming          # held while a name comes or goes
+    cdef object recent          # the Position that was answered last, None for none
+    cdef NativePosition recent_at
 
     def __cinit__(self, *arguments, **options):
         if type(self) is NamedCursors:
@@ -84,7 +88,20 @@ cdef class NamedCursors:
         self.naming = GatedLock.__new__(GatedLock)
 
     cdef uint64_t id_of(self, str name) except? 0:
-        return self.ids.get(name, 0)
+        cdef PyObject* found = PyDict_GetItemWithError(self.ids, name)
+        return <object>found if found is not NULL else 0
+
+    cdef bint is_small(self) noexcept:
+        return registry_size(self.registry) <= FEW_CURSORS
+
+    # The slowest position changes rarely: mostly it is the object that was answered before.
+    cdef object from_place(self, CursorPosition seen):
+        if not seen.tracked:
+            return None
+        if self.recent is None or not position_equal(self.recent_at, seen.at):
+            self.recent = new_position(seen.at)
+            self.recent_at = seen.at
+        return self.recent
 
     @property
     def is_empty(self) -> bool:
@@ -203,6 +220,8 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
         cdef CursorPosition target = to_cursor_position(at)
         cdef uint64_t id = self.id_of(name)
         cdef int64_t version
+        if self.is_small():
+            return active_cursors_update(&self.native, id, target) != 0
         with nogil:
             native_enter()
             version = active_cursors_update(&self.native, id, target)
@@ -217,6 +236,8 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
         """
         cdef uint64_t id = self.id_of(name)
         cdef int64_t rank
+        if self.is_small():
+            return active_cursors_rank(&self.native, id)
         with nogil:
             native_enter()
             rank = active_cursors_rank(&self.native, id)
@@ -242,11 +263,14 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
     def slowest_cursor_position(self) -> Position | None:
         """The lowest position of all tracked cursors, None when there is none."""
         cdef CursorPosition slowest
-        with nogil:
-            native_enter()
+        if self.is_small():
             slowest = active_cursors_slowest(&self.native)
-            native_leave()
-        return from_place(slowest)
+        else:
+            with nogil:
+                native_enter()
+                slowest = active_cursors_slowest(&self.native)
+                native_leave()
+        return self.from_place(slowest)
 
     def should_cache_added_entry(self, *, now_ns=None) -> bool:
         """True if an entry that is added now is worth caching.
@@ -329,19 +353,25 @@ cdef class ManagedCursorContainer(NamedCursors):
         cdef uint64_t id = self.id_of(name)
         cdef SlowestChange change
         cdef int64_t version
-        with nogil:
-            native_enter()
+        if self.is_small():
             version = cursor_heap_update(&self.native, id, target, &change)
-            native_leave()
+        else:
+            with nogil:
+                native_enter()
+                version = cursor_heap_update(&self.native, id, target, &change)
+                native_leave()
         if not version:
             return None
-        return from_place(change.previous), from_place(change.slowest)
+        return self.from_place(change.previous), self.from_place(change.slowest)
 
     def slowest_cursor_position(self) -> Position | None:
         """The lowest position of all tracked cursors, None when there is none."""
         cdef CursorPosition slowest
-        with nogil:
-            native_enter()
+        if self.is_small():
             slowest = cursor_heap_slowest(&self.native)
-            native_leave()
-        return from_place(slowest)
+        else:
+            with nogil:
+                native_enter()
+                slowest = cursor_heap_slowest(&self.native)
+                native_leave()
+        return self.from_place(slowest)

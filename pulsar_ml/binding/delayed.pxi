@@ -314,7 +314,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
                 native_leave()
             if n < 0:
                 raise self.closed_error()
-            return [Position(out[i].ledger_id, out[i].entry_id) for i in range(n)]
+            return [new_position(position(out[i].ledger_id, out[i].entry_id)) for i in range(n)]
         finally:
             release(out)
 

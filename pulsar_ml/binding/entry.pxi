@@ -1,4 +1,8 @@
 # Entries as Python objects: one reference each.
+#
+# A reference goes back with the GIL held: that takes less time than to give the GIL up. The lock of
+# a limiter that gets its permits back has no holder that needs the GIL, and no process forks
+# meanwhile, so that the gate is not needed.
 
 cdef Entry wrap_entry(NativeMemory owner, uint32_t handle):
     cdef Entry entry = Entry.__new__(Entry)
@@ -48,10 +52,13 @@ cdef uint32_t new_entry(
     try:
         if view.len > INT32_MAX:
             raise InvalidSizeError(f"an entry of {view.len} bytes is too large; at most {INT32_MAX}")
-        with nogil:
-            native_enter()
+        if view.len <= SHORT_ENTRY:
             handle = entry_over(owner, at, copied(&view), expected, counts_read)
-            native_leave()
+        else:
+            with nogil:
+                native_enter()
+                handle = entry_over(owner, at, copied(&view), expected, counts_read)
+                native_leave()
     finally:
         PyBuffer_Release(&view)
     if not handle:
@@ -61,6 +68,7 @@ cdef uint32_t new_entry(
 
 @cython.final
 @cython.no_gc
+@cython.freelist(256)
 cdef class Entry:
     """One reference to a cached or copied entry; a read-only bytes-like object over its payload.
 
@@ -76,20 +84,14 @@ cdef class Entry:
 
     def __dealloc__(self):
         if self.handle:
-            with nogil:
-                native_enter()
-                entry_release(&self.owner.memory.entries, self.handle, 1)
-                native_leave()
+            entry_release(&self.owner.memory.entries, self.handle, 1)
             run_callbacks()
 
     cdef int give_back(self) except -1:
         cdef uint32_t handle = self.handle
         if self.exports == 0 and handle:
             self.handle = 0
-            with nogil:
-                native_enter()
-                entry_release(&self.owner.memory.entries, handle, 1)
-                native_leave()
+            entry_release(&self.owner.memory.entries, handle, 1)
             run_callbacks()
         return 0
 
@@ -142,7 +144,9 @@ cdef class Entry:
 
     @property
     def position(self) -> Position:
-        return Position(self.ledger_id, self.entry_id)
+        check_usable(self)
+        cdef NativeEntry* entry = entry_at(&self.owner.memory.entries, self.handle)
+        return new_position(position(entry.ledger_id, entry.entry_id))
 
     @property
     def data(self) -> memoryview:

@@ -1,5 +1,8 @@
 # The in-flight read limiter and its permits as Python objects. Native calls run no Python code:
 # they make callbacks due, which run afterwards (callbacks.pxi).
+#
+# Acquire and release keep the GIL: they take less time than to give it up, the holder of the
+# monitor never needs it, and no process forks meanwhile, so that the gate is not needed.
 
 from pulsar_ml.structures.entry cimport entry_on_deallocate
 from pulsar_ml.structures.inflight_limiter cimport (
@@ -120,6 +123,7 @@ cdef Permits wrap_permits(InflightReadsLimiter limiter, int64_t permits):
 
 @cython.final
 @cython.no_gc
+@cython.freelist(64)
 cdef class Permits:
     """Permits of one read. They go back by :meth:`release`, or with the last entry of
     :meth:`share`, or when this object is collected. One thread at a time may use it.
@@ -130,10 +134,7 @@ cdef class Permits:
 
     def __dealloc__(self):
         if self.held:
-            with nogil:
-                native_enter()
-                limiter_release(&self.limiter.shared.limiter, self.held)
-                native_leave()
+            limiter_release(&self.limiter.shared.limiter, self.held)
             run_callbacks()
 
     @property
@@ -145,10 +146,7 @@ cdef class Permits:
         """Give them back, which may grant what waits. No effect when that was done before."""
         cdef int64_t permits = self.held
         self.held = 0
-        with nogil:
-            native_enter()
-            limiter_release(&self.limiter.shared.limiter, permits)
-            native_leave()
+        limiter_release(&self.limiter.shared.limiter, permits)
         run_callbacks()
 
     def share(self, list entries not None) -> None:
@@ -196,6 +194,7 @@ cdef class InflightReadsLimiter:
 
     cdef SharedLimiter* shared
     cdef readonly object max_bytes
+    cdef WaitingPermits spare       # of a request that did not wait, or None
 
     def __cinit__(self, *, max_bytes=0, acquire_timeout_millis=60000, acquire_queue_size=10000):
         cdef int64_t most = to_reads_limit(max_bytes, "max_bytes", INT64_MAX)
@@ -234,18 +233,24 @@ cdef class InflightReadsLimiter:
         cdef int64_t now = to_now(now_ns, "now_ns")
         cdef int64_t taken = 0
         cdef Acquired acquired
-        cdef WaitingPermits waiting = WaitingPermits.__new__(WaitingPermits)
+        cdef WaitingPermits waiting = self.spare
         cdef InflightLimiter* limiter = &self.shared.limiter
         cdef Permits granted = Permits.__new__(Permits)
-        waiting.limiter = granted.limiter = self
-        waiting.callback = check_callable(callback, "callback")
+        granted.limiter = self
+        check_callable(callback, "callback")
+        if waiting is None:
+            waiting = WaitingPermits.__new__(WaitingPermits)
+        # Most requests need not wait: the object of this one then serves the next.
+        self.spare = None
         cdef DueCallback* due = waiting.start()
-        with nogil:
-            native_enter()
-            acquired = limiter_acquire(limiter, wanted, now, permits_due, self.shared, <int64_t>due, &taken)
-            native_leave()
+        waiting.limiter = self
+        waiting.callback = callback
+        acquired = limiter_acquire(limiter, wanted, now, permits_due, self.shared, <int64_t>due, &taken)
         if acquired != Acquired.PERMITS_WAITING:
             waiting.cancel()
+            waiting.limiter = None      # no cycle
+            waiting.callback = None
+            self.spare = waiting
         granted.held = taken
         run_callbacks()     # requests that timed out by this call's time
         if acquired == Acquired.PERMITS_WAITING:

@@ -89,6 +89,75 @@ cdef class RangeCache:
         check_status(status, key)
         return True
 
+    def put_all(self, positions, values, *, expected_reads=0, timestamp_ns=None) -> int:
+        """Cache the bytes of many entries; return how many were not cached before.
+
+        ``positions`` is an array of 64-bit integers with the shape (n, 2), or a sequence of
+        positions; ``values`` are as many bytes-like objects. All are checked first. The GIL is
+        given up once, and the clock read once. The others are as for :meth:`put`. Raises what put
+        raises, and UsageError for other numbers of values; AllocationError, and then those before
+        are cached.
+        """
+        self.check_open()
+        cdef Places places = to_places(positions)
+        cdef int32_t expected = to_count(expected_reads, "expected_reads", INT32_MAX)
+        cdef int64_t now = time_of(self.clock, timestamp_ns, "timestamp_ns")
+        cdef Py_buffer* views
+        cdef Py_ssize_t taken = 0, i = 0
+        cdef int64_t added = 0
+        cdef uint32_t handle
+        cdef Status status = PML_OK
+        cdef bint closed
+        values = tuple(values)
+        if len(values) != places.count:
+            raise UsageError(f"{places.count} positions have {len(values)} values")
+        views = <Py_buffer*>PyMem_Malloc(<size_t>(places.count if places.count else 1) * sizeof(Py_buffer))
+        if views is NULL:
+            raise AllocationError(f"no memory for {places.count} views; nothing was changed")
+        try:
+            while taken < places.count:
+                PyObject_GetBuffer(values[taken], &views[taken], PyBUF_SIMPLE)
+                taken += 1
+                if views[taken - 1].len > INT32_MAX:
+                    raise InvalidSizeError(
+                        f"an entry of {views[taken - 1].len} bytes is too large; at most {INT32_MAX}")
+            with nogil:
+                native_enter()
+                # As in put.
+                u32_fetch_add_relaxed(&self.putting, 1)
+                fence_seq_cst()
+                closed = u32_load_acquire(&self.closed_mark) != 0
+                while i < places.count and not closed:
+                    handle = entry_over(self.owner, places.at[i], copied(&views[i]), expected, False)
+                    if not handle:
+                        status = Status.PML_NO_MEMORY
+                        break
+                    status = cache_manager_put(
+                        self.owner.manager, self.native, places.at[i], handle, <uint32_t>views[i].len, now)
+                    if status == PML_OK:
+                        added += 1
+                    else:
+                        entry_release(&self.owner.memory.entries, handle, 1)
+                        if status != PML_EXISTS and status != PML_DISABLED:
+                            break
+                    i += 1
+                u32_fetch_sub_release(&self.putting, 1)
+                fence_seq_cst()
+                if u32_load_relaxed(&self.closed_mark):
+                    wake_one(&self.putting)
+                native_leave()
+        finally:
+            while taken:
+                taken -= 1
+                PyBuffer_Release(&views[taken])
+            PyMem_Free(views)
+        if closed:
+            self.check_open()
+        if i < places.count:
+            raise AllocationError(f"no native memory for the entry {new_position(places.at[i])}; "
+                                  f"{added} entries before it are cached")
+        return added
+
     cdef uint32_t cache_copy(self, NativePosition key, object value, object expected_reads) except 0:
         cdef Entry entry
         cdef uint32_t handle
@@ -133,6 +202,40 @@ cdef class RangeCache:
         cdef NativePosition key = to_stored(at)
         cdef uint32_t handle = cache_manager_get(self.owner.manager, self.native, key, thread_stripe())
         return wrap_entry(self.owner, handle) if handle else None
+
+    def get_all(self, positions) -> list[Entry | None]:
+        """The entries at many positions, each as :meth:`get` answers it. Gives the GIL up once.
+
+        ``positions`` is an array of 64-bit integers with the shape (n, 2), a ledger id and an entry
+        id in each row, or a sequence of positions. Raises InvalidPositionError, ClosedError.
+        """
+        self.check_open()
+        cdef Places places = to_places(positions)
+        cdef uint32_t* handles
+        cdef uint32_t stripe = thread_stripe()
+        cdef Py_ssize_t i = 0
+        cdef list found = []
+        self.check_open()       # the positions' conversions may have closed it
+        handles = <uint32_t*>PyMem_Malloc(<size_t>(places.count if places.count else 1) * sizeof(uint32_t))
+        if handles is NULL:
+            raise AllocationError(f"no memory for {places.count} entries")
+        with nogil:
+            native_enter()
+            for i in range(places.count):
+                handles[i] = cache_manager_get(self.owner.manager, self.native, places.at[i], stripe)
+            native_leave()
+        i = 0
+        try:
+            while i < places.count:
+                found.append(wrap_entry(self.owner, handles[i]) if handles[i] else None)
+                i += 1
+        finally:
+            while i < places.count:
+                if handles[i]:
+                    entry_release(&self.owner.memory.entries, handles[i], 1)
+                i += 1
+            PyMem_Free(handles)
+        return found
 
     def __contains__(self, at) -> bool:
         """True if an entry is cached at a position; does not count as an access."""

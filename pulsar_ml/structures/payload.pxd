@@ -16,7 +16,7 @@ from pulsar_ml.structures.receive_buffer cimport (
     ReceiveBuffer, receive_buffer_bytes, receive_buffer_release, receive_buffer_retain,
 )
 from pulsar_ml.structures.refcount cimport (
-    RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
+    RELEASED_LAST, refcount_alone, refcount_publish, refcount_release, refcount_retain,
 )
 from pulsar_ml.sync.atomics cimport pml_i32
 from pulsar_ml.sync.memory cimport allocate, release
@@ -97,7 +97,8 @@ cdef inline void payload_retain(Payload* payload) noexcept nogil:
 
 cdef inline void payload_release(Payload* payload) noexcept nogil:
     cdef ReceiveBuffer* source
-    if refcount_release(&payload.references, 1) == RELEASED_LAST:
+    # Alone, the caller needs no exchange: a reference can only come from one that is held.
+    if refcount_alone(&payload.references) or refcount_release(&payload.references, 1) == RELEASED_LAST:
         source = payload_source(payload)
         if source is not NULL:
             receive_buffer_release(source)

@@ -12,10 +12,10 @@
 #              PM-4 (I7, I38) an iteration ends and ascends, and sees every handle that is in the
 #              map during the whole iteration.
 #              PM-5 (I7) map_find answers a handle that is in the map during the whole call.
-# Ordering     put (release) -> find (acquire) of a slot; linking a page (release) -> finding it
-#              (acquire); see map_directory.pxd and map_pages.pxd. Reads prove the directory and
-#              nothing below it: a position that is present keeps its page and branch from being
-#              sealed.
+# Ordering     put (release) -> find (acquire) of a slot; remove (release) -> put (acquire) of it;
+#              linking a page (release) -> finding it (acquire); see map_directory.pxd and
+#              map_pages.pxd. Reads prove the directory and nothing below it: a position that is
+#              present keeps its page and branch from being sealed.
 # Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that
 #              serves another range by now; what it finds there fails the wrapper's key check. Who
 #              changes a count compares the label after the reservation, and makes sure that the
@@ -37,8 +37,9 @@ from pulsar_ml.structures.object_pool cimport pool_give, pool_take
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, ptr_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire, u32_store_relaxed,
-    u64_cas_strong_acq_rel, u64_load_acquire, u64_load_relaxed,
+    i64_load_relaxed, pml_u32, ptr_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire,
+    u32_load_relaxed, u32_store_relaxed, u32_store_release, u64_cas_strong_acq_rel, u64_load_acquire,
+    u64_load_relaxed,
 )
 from pulsar_ml.sync.wait cimport spin
 
@@ -241,23 +242,43 @@ cdef inline Status map_put_if_absent(PositionMap* map, Position at, uint32_t han
 # Removes `handle` from the position if it is there. The caller holds the wrapper's write section,
 # so that the handle cannot be put again meanwhile.
 cdef inline bint map_remove(PositionMap* map, Position at, uint32_t handle) noexcept nogil:
+    cdef uint32_t page = 0
+    return map_remove_near(map, at, handle, &page)
+
+
+# map_remove, which looks into the page of the removal before, and sets `near` to its own; 0: none.
+cdef inline bint map_remove_near(
+    PositionMap* map, Position at, uint32_t handle, uint32_t* near
+) noexcept nogil:
     cdef uint64_t proof
-    cdef uint32_t branch_handle, page_handle
-    cdef MapPage* page
-    cdef uint32_t seen
+    cdef uint32_t branch
+    if near[0] and map_clear_slot(map, at, handle, near[0]):
+        return True
     while True:
-        branch_handle = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
-        if branch_handle:
-            page_handle = <uint32_t>u64_load_acquire(
-                &branch_at(map.memory, branch_handle).pages[map_page_slot(at.entry_id)])
-            if page_handle:
-                page = page_at(map.memory, page_handle)
-                seen = handle
-                if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, 0):
-                    page_leave(map.memory, page, page_handle)
-                    return True
+        branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
+        if branch:
+            near[0] = <uint32_t>u64_load_acquire(
+                &branch_at(map.memory, branch).pages[map_page_slot(at.entry_id)])
+            if near[0] and map_clear_slot(map, at, handle, near[0]):
+                return True
         if directory_proved(&map.directory, proof):
             return False
+
+
+# Frees the position's slot of a page, stale or not, if `handle` stands in it. No exchange is
+# needed: a handle stands in one slot at most, and came there and leaves inside write sections of
+# its wrapper, so that this load sees the latest of them.
+cdef inline bint map_clear_slot(
+    PositionMap* map, Position at, uint32_t handle, uint32_t page_handle
+) noexcept nogil:
+    cdef MapPage* page = page_at(map.memory, page_handle)
+    cdef pml_u32* slot = &page.slots[map_entry_slot(at.entry_id)]
+    if u32_load_relaxed(slot) != handle:
+        return False
+    # Pairs with the acquire of a put that finds the slot free.
+    u32_store_release(slot, 0)
+    page_leave(map.memory, page, page_handle)
+    return True
 
 
 # Iteration -------------------------------------------------------------------------------------

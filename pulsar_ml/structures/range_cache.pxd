@@ -42,7 +42,7 @@ from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
-    map_remove,
+    map_remove, map_remove_near,
 )
 from pulsar_ml.structures.read_count cimport (
     read_count_add, read_count_mark_evicted, read_count_release, read_count_value,
@@ -87,6 +87,7 @@ cdef struct RangeCache:
 cdef struct Removed:
     int64_t entries
     int64_t bytes
+    uint32_t page           # of the map, where it took out the last one; 0: none yet
 
 
 # Memory and life ---------------------------------------------------------------------------------
@@ -158,28 +159,29 @@ cdef inline int64_t range_cache_size(const RangeCache* cache) noexcept nogil:
 # Insertion ---------------------------------------------------------------------------------------
 
 # Caches the entry under its position; `length` bytes are counted for it until it is removed.
-# PML_OK: the caller's reference belongs to the cache now. Otherwise the caller keeps it and nothing
-# changed: PML_EXISTS (taken; but the cached entry has the newer expected reads, unless the policy
-# is released_queue), PML_MISMATCH (the entry's own position differs), PML_DEALLOCATED,
-# PML_NO_MEMORY.
+# The caller holds a reference. PML_OK: it belongs to the cache now. Otherwise the caller keeps it
+# and nothing changed: PML_EXISTS (taken; but the cached entry has the newer expected reads, unless
+# the policy is released_queue), PML_MISMATCH (the entry's own position differs), PML_DEALLOCATED
+# (an entry without a reference), PML_NO_MEMORY.
 cdef inline Status range_cache_put(
     RangeCache* cache, Position key, uint32_t entry, uint32_t length, int64_t now
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef Status status
-    # Own reference: once the entry is visible, an evictor may take the cache's at any time.
-    if not entry_retain(&memory.entries, entry):
+    # The caller's reference is enough: once the entry is visible, an evictor may take the cache's
+    # at any time, but nothing below looks at the entry after that.
+    if entry_references(&memory.entries, entry) <= 0:
         return PML_DEALLOCATED
-    if entry_matches(&memory.entries, entry, key):
-        status = range_cache_link(cache, key, entry, length, now)
-    else:
-        status = PML_MISMATCH
+    if not entry_matches(&memory.entries, entry, key):
+        return PML_MISMATCH
+    # A duplicate is seen before a wrapper is made for it; one that comes meanwhile, by the map.
+    status = PML_EXISTS if range_cache_exists(cache, key) else range_cache_link(
+        cache, key, entry, length, now)
     if status == PML_EXISTS:
         if cache.intake.merges_counts:
             range_cache_merge(cache, key, entry)
         elif not memory.entries.counts_of_4:
             range_cache_adopt(cache, key, entry)
-    entry_release(&memory.entries, entry, 1)
     return status
 
 
@@ -344,7 +346,7 @@ cdef inline void range_cache_unlink(
     cdef int64_t before = removed.bytes
     cdef bint retained
     # Always first, so that clear makes progress in any state of the value (#22814).
-    map_remove(&cache.map, key, handle)
+    map_remove_near(&cache.map, key, handle, &removed.page)
     retained = entry_retain(&memory.entries, entry)
     removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
     removed.entries += 1
@@ -372,6 +374,7 @@ cdef inline Removed range_cache_remove(
     cdef bint found
     removed.entries = 0
     removed.bytes = 0
+    removed.page = 0
     while removed.entries < most_entries:
         handle = map_next(&cache.map, cursor, &key)
         if not handle:

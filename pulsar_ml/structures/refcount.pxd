@@ -2,7 +2,7 @@
 #
 # Origin       AbstractCASReferenceCounted (Pulsar 4.1, after #2995). The original throws; here a
 #              status says that the object is gone.
-# Threads      retain, release, value: any thread. publish: the only holder of an unpublished
+# Threads      retain, release, alone, value: any thread. publish: the only holder of an unpublished
 #              object.
 # Invariants   RF-1 (I12) the count leaves zero by publish only.
 #              RF-2 (I13) the count is never negative; a release below zero changes nothing.
@@ -10,7 +10,7 @@
 # Ordering     publish (release) and every retain or release (read-modify-writes that continue its
 #              release sequence) -> the acquire of retain: a holder sees the fields written before
 #              publish. Each release -> the acquire load of the last one: all uses by all holders
-#              happen before the object is torn down.
+#              happen before the object is torn down; so does the acquire of `alone`.
 # Reclamation  None here. The count may be read on an object that is in its pool: the memory must be
 #              type-stable.
 # Not promised The value read by refcount_value may be stale when it is returned.
@@ -56,6 +56,13 @@ cdef inline ReleaseResult refcount_release(pml_i32* count, int32_t references) n
             i32_load_acquire(count)
             return RELEASED_LAST
     return RELEASED_TOO_OFTEN
+
+
+# True if the caller's reference is the only one and stays so: of an object that nobody can find
+# without a reference. The caller may tear it down without a release.
+cdef inline bint refcount_alone(const pml_i32* count) noexcept nogil:
+    # Pairs with the release of each earlier holder, as the load of the last release does.
+    return i32_load_acquire(count) == 1
 
 
 cdef inline int32_t refcount_value(const pml_i32* count) noexcept nogil:

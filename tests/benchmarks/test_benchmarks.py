@@ -107,6 +107,10 @@ def test_the_command_prints_a_figure_for_each_benchmark_of_a_structure() -> None
         "removal_queue: time pass, an entry",
         "removal_queue: size pass, an entry",
         "removal_queue: time pass over a put with later eviction",
+        *(
+            f"removal_queue: stage {name}, an entry"
+            for name in ("lock", "unlink", "release", "free", "recycle")
+        ),
     ]
     assert all(row["median"] > 0 for row in report["figures"])
     assert "Python" in report["machine"]

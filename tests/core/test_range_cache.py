@@ -400,7 +400,9 @@ def test_threads_that_share_an_iterator_get_an_error_or_an_entry(cache: RangeCac
 
 CLOSED_USES: dict[str, Callable[[RangeCache], object]] = {
     "put": lambda cache: cache.put((1, 1), b"x"),
+    "put_all": lambda cache: cache.put_all([(1, 1)], [b"x"]),
     "get": lambda cache: cache.get((1, 1)),
+    "get_all": lambda cache: cache.get_all([(1, 1)]),
     "in": lambda cache: (1, 1) in cache,
     "get_range": lambda cache: cache.get_range((1, 1), (1, 1)),
     "visit_range": lambda cache: cache.visit_range((1, 1), (1, 1), print),

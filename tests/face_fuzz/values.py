@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from array import array
 from collections.abc import Callable
 from fractions import Fraction
 from random import Random
@@ -123,6 +124,21 @@ def position(world: World) -> Any:
     return Position(world.random.randint(1, 2), world.random.randrange(80))
 
 
+def positions(world: World) -> Any:
+    """Positions as tuples or as an array of 64-bit integers, in one case of eight a wrong one."""
+    ids = [(world.random.randint(1, 2), world.random.randrange(80)) for _ in range(3)]
+    if world.random.random() < 0.4:
+        return ids
+    columns = world.random.choice([2, 2, 2, 3])
+    flat = array("q", [number for row in ids for number in row])
+    rows = memoryview(flat.tobytes()).cast("q", (len(flat) // columns, columns))
+    return rows if world.random.random() < 0.9 else rows.cast("B").cast("d", (3, 2))
+
+
+def values(world: World) -> Any:
+    return [payload(world) for _ in range(3)]
+
+
 def entries(world: World) -> list[Any]:
     return [entry for _ in range(world.random.randrange(3)) if (entry := world.some("Entry"))]
 
@@ -142,6 +158,8 @@ SENSIBLE: dict[str, Callable[[World], Any]] = {
     **dict.fromkeys(("name", "topic"), lambda world: world.random.choice("abc")),
     **dict.fromkeys(("data", "value"), payload),
     "entries": entries,
+    "positions": positions,
+    "values": values,
     "manager": lambda world: world.some("EntryCacheManager"),
     **dict.fromkeys(
         ("callback", "listener", "trigger", "start", "visitor", "resume"),

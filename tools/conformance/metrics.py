@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from pulsar_ml.metrics.names import FAMILIES, INSTRUMENTS
-from tools.conformance.java import ROOT, Release
+from tools.conformance.java import Release
 
+ROOT = Path(__file__).resolve().parents[2]
 STORED = ROOT / "tests" / "conformance" / "metrics.json"
 PAGE = ROOT / "docs" / "metrics.md"
 BEGIN = "<!-- Written by `python -m tools.conformance --metrics --write`. -->\n"

@@ -16,10 +16,33 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a removal takes out any handle at the position",
         origin="before #22789",
         file=FILE,
-        old="seen = handle",
-        new="seen = u32_load_acquire(&page.slots[map_entry_slot(at.entry_id)]) or handle",
+        old="""
+if u32_load_relaxed(slot) != handle:
+    return False
+""",
+        new="""
+if u32_load_relaxed(slot) == 0:
+    return False
+""",
         suite="position_map",
         breaks="I36, PM-2",
+    ),
+    Mutant(
+        id="PM-near",
+        title="a removal looks into the page of the one before and nowhere else",
+        origin="port",
+        file=FILE,
+        function="map_remove_near",
+        old="""
+branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
+""",
+        new="""
+if near[0]:
+    return False
+branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
+""",
+        suite="range_cache",
+        breaks="I59",
     ),
     Mutant(
         id="M09",

@@ -175,12 +175,12 @@ return
         origin="#22814",
         file=FILE,
         function="range_cache_unlink",
-        old="map_remove(&cache.map, key, handle)",
+        old="map_remove_near(&cache.map, key, handle, &removed.page)",
         new="""
 if not entry_retain(&memory.entries, entry):
     return
 entry_release(&memory.entries, entry, 1)
-map_remove(&cache.map, key, handle)
+map_remove_near(&cache.map, key, handle, &removed.page)
 """,
         suite="range_cache",
         breaks="I103, I43",

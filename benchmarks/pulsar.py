@@ -1,0 +1,135 @@
+"""The cache beside that of Pulsar 5.0.1 and 4.2.4, the same work on both sides in one run.
+
+The Java loops run eight times before they count, so that they are compiled. Each repeat measures
+this cache and both releases, one after the other; a ratio is of the medians' own repeats and says
+how many times as fast this cache is. One thread works, and its processor time counts: the threads
+of Java's collector are not in it. The last rows have two readers and an evictor on two cores, by
+the clock. A hit takes a reference and gives it back; two atomic read-modify-writes are its floor.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from functools import partial
+from operator import itemgetter
+from typing import NamedTuple
+
+from benchmarks.measure import Benchmark
+from benchmarks.peers import pulsar
+from benchmarks.structures.range_cache import (
+    COUNT,
+    READS,
+    RETAIN_AND_RELEASE,
+    TAIL,
+    duplicate,
+    filled,
+    hit,
+    native_bytes,
+    put_and_evict,
+    range_read,
+    readers,
+)
+
+NEWEST, OLDEST = "5.0.1", "4.2.4"
+
+
+class Row(NamedTuple):
+    """A loop of both sides.
+
+    Attributes:
+        least: what the ratio to 5.0.1 should be at least; None without a target.
+        rate: more is better: the figure counts reads.
+    """
+
+    name: str
+    loop: str
+    ours: Callable[[], float]
+    least: float | None = None
+    unit: str = "ns"
+    rate: bool = False
+
+
+def two_readers() -> float:
+    """Both on the cores that the releases have, with the evictor."""
+    before = os.sched_getaffinity(0)
+    os.sched_setaffinity(0, pulsar.cores())
+    try:
+        return readers(2, span=TAIL, evictor=True)
+    finally:
+        os.sched_setaffinity(0, before)
+
+
+ROWS = (
+    Row("put with eviction", "put", put_and_evict, 3),
+    Row("duplicate", "duplicate", duplicate, 3),
+    Row("range read, an entry", "range", range_read, 3),
+    Row("time pass, an entry", "time", lambda: filled().evict(True) / COUNT, 3),
+    Row("size pass, an entry", "size", lambda: filled().evict(False) / COUNT, 3),
+    Row("remove range, an entry", "remove", lambda: filled().remove_range() / COUNT, 3),
+    Row("hit, random in 100,000", "random", lambda: hit(COUNT, True), 3),
+    Row("miss", "miss", lambda: filled().miss(READS) / READS, 3),
+    Row("dispatch copy", "dispatch", lambda: filled(TAIL).dispatch(READS, TAIL) / READS, 2.5),
+    Row("hit, tail of 1,000", "tail", lambda: hit(TAIL, False)),
+    Row("hit, random in 1,000", "thousand", lambda: hit(TAIL, True)),
+    Row("two readers beside an evictor", "readers", two_readers, unit="reads/us", rate=True),
+    Row("memory beyond the payload", "bytes", native_bytes, unit="bytes"),
+)
+
+
+class Samples:
+    """The repeats of a row: each measures all sides once, for all columns that ask for it."""
+
+    def __init__(self, row: Row) -> None:
+        self.row = row
+        self._taken: list[dict[str, float]] = []
+        self._shown: defaultdict[str, int] = defaultdict(int)
+
+    def column(self, name: str, value: Callable[[dict[str, float]], float]) -> float:
+        """The figure of a column in its next repeat."""
+        number = self._shown[name]
+        self._shown[name] += 1
+        if number == len(self._taken):
+            theirs = {version: peer.figure(self.row.loop) for version, peer in peers_of()}
+            self._taken.append({**theirs, "ours": self.row.ours(), "floor": RETAIN_AND_RELEASE()})
+        return value(self._taken[number])
+
+
+def peers_of() -> Iterator[tuple[str, pulsar.Peer]]:
+    found = pulsar.peers()
+    return ((version, found[version]) for version in (NEWEST, OLDEST))
+
+
+def times(version: str, rate: bool, sample: dict[str, float]) -> float:
+    """How many times as fast, or as small, ours is."""
+    ratio = sample[version] / sample["ours"]
+    return 1 / ratio if rate else ratio
+
+
+def columns(row: Row) -> Iterator[Benchmark]:
+    samples = Samples(row)
+
+    def column(
+        name: str,
+        value: Callable[[dict[str, float]], float],
+        unit: str,
+        target: float | None = None,
+        at_least: bool = False,
+    ) -> Benchmark:
+        run = partial(samples.column, name, value)
+        return Benchmark(f"pulsar: {row.name}, {name}", run, unit, target, at_least)
+
+    most = 80 if row.loop == "bytes" else None
+    yield column("ours", itemgetter("ours"), row.unit, most)
+    for version in (NEWEST, OLDEST):
+        yield column(version, itemgetter(version), row.unit)
+    least = row.least
+    yield column(f"{NEWEST} over ours", partial(times, NEWEST, row.rate), "x", least, True)
+    yield column(f"{OLDEST} over ours", partial(times, OLDEST, row.rate), "x")
+    if row.loop in ("tail", "thousand"):
+        yield column("two read-modify-writes", itemgetter("floor"), "ns")
+        yield column("ours over that", lambda sample: sample["ours"] / sample["floor"], "x", 1.5)
+
+
+BENCHMARKS = tuple(column for row in ROWS for column in columns(row)) if pulsar.available() else ()
