@@ -52,5 +52,7 @@ SUITE = Suite(
             "configure": 6,
             "serve": 6,
         },
+        settings={"max_size": (0, 4096)},
+        kinds=("policy",),
     ),
 )

@@ -39,6 +39,7 @@ try:
         keep_blocks,
         locate,
         match_places_by,
+        meetings,
         places_in,
         symbol_at,
     )
@@ -70,6 +71,7 @@ __all__ = [
     "keep_blocks",
     "locate",
     "match_places_by",
+    "meetings",
     "places_in",
     "symbol_at",
 ]

@@ -1,0 +1,204 @@
+"""Small programs whose threads meet: few operations on few values, in tight worlds, from one seed.
+
+:meth:`Program.generate` draws each call by itself, as long runs on real threads want it. A program
+of a few calls drawn so rarely touches one thing twice. Here the seed first draws a program's theme:
+which operations it uses, and for each argument one or two values that its calls share.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+
+import numpy as np
+
+from pulsar_ml.harness.subjects.program import (
+    CALL,
+    Program,
+    check_size,
+    draw_owners,
+    resolve_mix,
+    setting_ranges,
+    thread_weights,
+    words,
+)
+from pulsar_ml.harness.subjects.subject import Argument, Subject
+
+GENERATOR = 2  # of programs for the engine; programs of another number differ from these
+STREAM = 4  # of the seed's random numbers
+FEW = 4  # values from an end of a range
+AT_ONCE = 128  # random numbers
+MOST_OPERATIONS = 4  # different ones of a program with a theme
+
+
+class Draws:
+    """Random integers of one seed, in order."""
+
+    def __init__(self, seed: int, stream: int = STREAM) -> None:
+        self.seed, self.stream = seed, stream
+        self.left: list[int] = []
+        self.known = 0
+
+    def below(self, limit: int) -> int:
+        """Draw an integer of 0..limit-1."""
+        if not self.left:
+            # Each call of words() begins the stream again.
+            more = words(self.seed, self.stream, self.known + AT_ONCE)[self.known :]
+            self.left = more.tolist()[::-1]
+            self.known += AT_ONCE
+        return self.left.pop() * limit >> 64
+
+    def one_in(self, times: int) -> bool:
+        return self.below(times) == 0
+
+    def weighted(self, weights: list[int]) -> int:
+        """Draw an index in proportion to the weights, of which one is above 0."""
+        point = self.below(sum(weights))
+        for index, weight in enumerate(weights):
+            point -= weight
+            if point < 0:
+                return index
+        raise AssertionError("a point lies below the sum of the weights")
+
+    def magnitude(self, low: int, high: int) -> int:
+        """Draw an integer of low..high whose distance from ``low`` has any number of bits."""
+        span = high - low + 1
+        return low + self.below(min(span, 1 << self.below(span.bit_length()) + 1))
+
+
+def colliding_program(
+    subject: Subject,
+    seed: int,
+    *,
+    threads: tuple[int, int],
+    operations: tuple[int, int],
+    mix: Mapping[str, int] | None = None,
+    others: Collection[str] = (),
+    settings: Mapping[str, tuple[int, int]] | None = None,
+    kinds: Collection[str] = (),
+) -> Program:
+    """Draw the program of ``seed``, 0 to 2**64 - 1, whose threads are likely to meet.
+
+    ``threads`` and ``operations`` are inclusive ranges, and each thread draws its own length.
+    ``mix``, ``settings`` and exclusive roles are those of :meth:`Program.generate`. ``others``
+    names operations without a weight in the mix that a theme may have. ``kinds`` names the settings
+    whose values are alternatives and no sizes. Raises UsageError likewise.
+    """
+    check_size(subject, seed, threads[1], operations[1])
+    draws = Draws(seed)
+    n_threads = threads[0] + draws.below(threads[1] - threads[0] + 1)
+    weights = resolve_mix(subject, mix)
+    world = draw_world(subject, draws, settings or {}, kinds)
+    owners = draw_owners(subject, seed, n_threads)
+    theme = draw_theme(draws, weights, {subject.operation(name).code for name in others})
+    arguments = Arguments(subject, draws)
+    lists = []
+    for thread in range(n_threads):
+        own = thread_weights(subject, theme, owners, thread, n_threads)
+        if not any(own):  # the theme has only operations of other threads' roles
+            own = thread_weights(subject, weights, owners, thread, n_threads)
+        span = operations[1] - operations[0] + 1
+        length = operations[0] + min(draws.below(span), draws.below(span))
+        calls = np.zeros(length if any(own) else 0, CALL)
+        for call in calls:
+            code = draws.weighted(own)
+            call["code"] = code
+            values = arguments.of(code)
+            call["arguments"][: len(values)] = values
+        calls.flags.writeable = False
+        lists.append(calls)
+    return Program(
+        subject=subject.name,
+        seed=seed,
+        settings=world,
+        operations=tuple(operation.name for operation in subject.operations),
+        threads=tuple(lists),
+    )
+
+
+def draw_world(
+    subject: Subject,
+    draws: Draws,
+    ranges: Mapping[str, tuple[int, int]],
+    kinds: Collection[str],
+) -> dict[str, int]:
+    """Draw the settings: half of the worlds are tight, and the others have settings of any kind."""
+    tight = draws.one_in(2)
+    world = {}
+    for name, (low, high) in setting_ranges(subject, ranges).items():
+        if name in kinds or high - low < 2:
+            world[name] = low + draws.below(high - low + 1)
+            continue
+        way = draws.below(3) // 2 if tight else draws.below(4)
+        world[name] = (
+            low,
+            draws.magnitude(low, high),
+            low + draws.below(high - low + 1),
+            high,
+        )[way]
+    return world
+
+
+def draw_theme(draws: Draws, weights: list[int], others: Collection[int]) -> list[int]:
+    """Draw new weights: a quarter of the programs keep the mix, others use a few operations.
+
+    One or two of these are drawn by the square of their weight: the most common operations are
+    those that the others need. The rest are any.
+    """
+    if draws.one_in(4):
+        return weights
+    known = [code for code, weight in enumerate(weights) if weight or code in others]
+    common = [weight * weight for weight in weights]
+    chosen = {draws.weighted(common) for _ in range(1 + draws.below(2))}
+    size = min(2 + draws.below(MOST_OPERATIONS - 1), len(known))
+    while len(chosen) < size:
+        chosen.add(known[draws.below(len(known))])
+    even = draws.one_in(2)
+    return [
+        (1 if even else 1 + draws.below(3)) if code in chosen else 0 for code in range(len(weights))
+    ]
+
+
+class Arguments:
+    """The arguments of one program's calls.
+
+    An argument that several operations take under one name and range, such as a key, says what a
+    call is about: the program draws one to three of its values, and mostly uses these. Others are
+    amounts, drawn anew for each call.
+    """
+
+    def __init__(self, subject: Subject, draws: Draws) -> None:
+        self.subject, self.draws = subject, draws
+        uses = Counter(
+            argument for operation in subject.operations for argument in operation.arguments
+        )
+        self.shared = {
+            argument: [self.any_value(argument) for _ in range(1 + draws.below(3))]
+            for argument, times in uses.items()
+            if times > 1
+        }
+
+    def of(self, code: int) -> list[int]:
+        """Draw the arguments of a call of the operation."""
+        return [self.value(argument) for argument in self.subject.operations[code].arguments]
+
+    def value(self, argument: Argument) -> int:
+        """Draw a shared value, sometimes a neighbour of one, or any value."""
+        shared = self.shared.get(argument)
+        way = self.draws.below(8)
+        if shared is None or way == 7:
+            return self.any_value(argument)
+        value = shared[self.draws.below(len(shared))]
+        if way == 6:
+            value += 1 - 2 * self.draws.below(2)
+        return min(max(value, argument.low), argument.high)
+
+    def any_value(self, argument: Argument) -> int:
+        """Draw a value near the lower end, of any size, of the whole range, or the upper end."""
+        low, high = argument.low, argument.high
+        way = self.draws.below(8)
+        if way < 3:
+            return low + self.draws.below(min(high - low + 1, FEW))
+        if way < 4:
+            return self.draws.magnitude(low, high)
+        return high if way == 7 else low + self.draws.below(high - low + 1)
