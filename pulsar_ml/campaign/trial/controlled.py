@@ -259,18 +259,28 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
     operations = size.operations if options.operations is None else (options.operations,) * 2
     if options.threads is None and subject.max_threads:
         threads = min(threads[0], subject.max_threads), min(threads[1], subject.max_threads)
-    usual = resolve_mix(subject, suite.mix)
     return colliding_program(
         subject,
         seed,
         threads=threads,
         operations=operations,
         mix=size.mix or suite.mix,
-        others={operation.name for operation in subject.operations if usual[operation.code]}
-        | set(size.mistakes),
+        others=rare_operations(subject, suite),
         settings={**suite.settings, **size.settings},
         kinds=size.kinds,
     )
+
+
+def rare_operations(subject: Subject, suite: Suite) -> list[str]:
+    """Return the suite's operations that small programs call besides those of their own mix."""
+    small = resolve_mix(subject, suite.controlled.mix or suite.mix)
+    return [
+        operation.name
+        for operation, weight in zip(
+            subject.operations, resolve_mix(subject, suite.mix), strict=True
+        )
+        if weight and not small[operation.code] and operation.name not in suite.controlled.left_out
+    ]
 
 
 def load_checked(module: str) -> ModuleType:

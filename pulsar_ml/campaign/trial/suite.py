@@ -16,11 +16,10 @@ class ControlledSize:
         threads: number of threads.
         operations: number of operations of each thread.
         mix: operation name -> weight, where the suite's mix would leave short programs without
-            work. The operations of the suite's own mix occur as well, less often.
+            work. The other operations of the suite occur as well, less often.
         settings: setting name -> range that replaces that of the suite.
         kinds: settings whose values are alternatives, such as policies, and no sizes.
-        mistakes: operations without a weight that occur as well: mistakes of a caller that the
-            structure survives.
+        left_out: operations that do not occur, because one call may have thousands of steps.
     """
 
     threads: tuple[int, int] = (2, 3)
@@ -28,7 +27,7 @@ class ControlledSize:
     mix: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     kinds: tuple[str, ...] = ()
-    mistakes: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ cdef enum:
 def meetings(explorer):
     """Numbers that stand for what met in the execution last made by Explorer.again().
 
-    Each pair of operations of two threads of which one read what the other stored, or took the lock
-    that the other gave back, has a number; each such pair with its two places of code; and each
-    operation with its status and the signs of its answer. Equal numbers are equal meetings, in all
-    programs of one build.
+    Two operations of two threads meet where one reads what the other stored, or takes the lock that
+    the other gave back. The pair has a number below 2**32: 65536 times the code of the operation
+    that stored, and the code of the other, both counted from 1. The pair with its two places of
+    code has a larger number, and so has each operation with its status and the signs of its answer.
+    Equal numbers are equal meetings, in all programs of one build.
     """
     cdef uint64_t[::1] found = np.empty(MOST_MEETINGS, np.uint64)
     explorer.end()  # refuses when another explorer used the engine since

@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection, Mapping
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pulsar_ml.harness.subjects.program import (
     CALL,
@@ -176,6 +177,17 @@ class Arguments:
             argument: [self.any_value(argument) for _ in range(1 + draws.below(3))]
             for argument, times in uses.items()
             if times > 1
+        }
+
+    def learn(self, threads: Collection[NDArray[np.void]]) -> None:
+        """Share the values of these calls instead, where they have any."""
+        used: dict[Argument, dict[int, None]] = {}
+        for call in (call for calls in threads for call in calls):
+            arguments = self.subject.operations[int(call["code"])].arguments
+            for argument, value in zip(arguments, call["arguments"].tolist(), strict=False):
+                used.setdefault(argument, {})[value] = None
+        self.shared |= {
+            argument: list(values) for argument, values in used.items() if argument in self.shared
         }
 
     def of(self, code: int) -> list[int]:

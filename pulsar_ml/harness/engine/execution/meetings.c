@@ -7,8 +7,11 @@ typedef struct { uint64_t *found; int32_t room, n; } Meetings;
 static void add_meeting(Meetings *to, uint64_t what)
 {
     if (to->n < to->room)
-        to->found[to->n++] = mix64(what) | 1;
+        to->found[to->n++] = what;
 }
+
+/* A number above those of pairs of operations. */
+static uint64_t mixed(uint64_t what) { return mix64(what) | UINT64_C(1) << 63; }
 
 static uint64_t code_of_call(int thread, int32_t call)
 {
@@ -29,8 +32,10 @@ static int64_t giver_of(int64_t at)
     return -1;
 }
 
-/* Of the last execution made by engine_again(). The first of each two numbers is of the pair of
- * operations, the second of the places, too. Then one number for the answer of each operation. */
+/* Of the last execution made by engine_again(): two numbers a meeting, of which the first is of the
+ * two operations alone, the giver's code and one in the upper of two 16-bit halves and the taker's
+ * in the lower one. The second is of the places, too. Then a number for the answer of each
+ * operation. */
 int32_t engine_meetings(uint64_t *found, int32_t room)
 {
     Meetings to = {found, room, 0};
@@ -45,7 +50,7 @@ int32_t engine_meetings(uint64_t *found, int32_t room)
             continue;
         pair = code_of_call(from->thread, from->call) << 16 | code_of_call(e->thread, e->call);
         add_meeting(&to, pair);
-        add_meeting(&to, mix64(mix64(pair << 1 | (e->stale > 0)) ^ from->pc) ^ e->pc);
+        add_meeting(&to, mixed(mix64(pair << 1 | (e->stale > 0)) ^ from->pc ^ mix64(e->pc)));
     }
     for (int t = 0; t < E.config.n_threads && E.failure.kind == END_COMPLETE; t++)
         for (int32_t call = 0; call < E.config.n_calls[t]; call++) {
@@ -53,7 +58,7 @@ int32_t engine_meetings(uint64_t *found, int32_t room)
             uint64_t answer = code_of_call(t, call) << 32 | (uint32_t)result->status;
             for (int word = 0; word < 4; word++)
                 answer = answer * 4 + (result->words[word] > 1 ? 3 : (uint64_t)(result->words[word] + 1) & 3);
-            add_meeting(&to, ~answer);
+            add_meeting(&to, mixed(~answer));
         }
     return to.n;
 }
