@@ -26,6 +26,7 @@ OTHERS = (
     "linearize",
     "porcupine",
     "judging",
+    "search",
     "report",
     "isolation",
     "spark",

@@ -40,6 +40,7 @@ SUITE = Suite(
     operations=10000,
     invariants=READS | BALANCE | BOOKS,
     controlled=ControlledSize(
+        sources=("put",),
         settings={
             "keys": (4, 128),
             "caches": (1, 3),

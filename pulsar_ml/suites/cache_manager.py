@@ -41,6 +41,7 @@ SUITE = Suite(
     operations=6000,
     invariants=READS | BALANCE | BOOKS,
     controlled=ControlledSize(
+        sources=("put",),
         mix={
             "put": 40,
             "get": 6,

@@ -16,6 +16,7 @@ SUITE = Suite(
     operations=2000,
     invariants=MESSAGES | named("I92 I96 I98"),
     controlled=ControlledSize(
+        sources=("add",),
         operations=(3, 7),
         mix={
             "add": 12,

@@ -19,5 +19,5 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 96)},
     invariants=READS | BALANCE | POLICY,
-    controlled=ControlledSize(kinds=("policy",)),
+    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
 )

@@ -21,5 +21,5 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 64)},
     invariants=READS | BALANCE,
-    controlled=ControlledSize(kinds=("policy",)),
+    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
 )

@@ -20,5 +20,5 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 96)},
     invariants=READS | BALANCE | EVICTION,
-    controlled=ControlledSize(kinds=("policy",)),
+    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
 )

@@ -266,6 +266,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         operations=operations,
         mix=size.mix or suite.mix,
         others=rare_operations(subject, suite),
+        sources=size.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds,
     )

@@ -19,6 +19,7 @@ class ControlledSize:
             work. The other operations of the suite occur as well, less often.
         settings: setting name -> range that replaces that of the suite.
         kinds: settings whose values are alternatives, such as policies, and no sizes.
+        sources: operations that make what the others use; a program has one of them.
         left_out: operations that do not occur, because one call may have thousands of steps.
     """
 
@@ -27,6 +28,7 @@ class ControlledSize:
     mix: Mapping[str, int] = field(default_factory=dict)
     settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     kinds: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
 
 

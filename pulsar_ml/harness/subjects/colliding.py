@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping
+from math import isqrt
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ GENERATOR = 2  # of programs for the engine; programs of another number differ f
 STREAM = 4  # of the seed's random numbers
 FEW = 4  # values from an end of a range
 AT_ONCE = 128  # random numbers
+ROOTS = 64  # roots are taken of so many times a weight
 MOST_OPERATIONS = 4  # different ones of a program with a theme
 
 
@@ -75,6 +77,7 @@ def colliding_program(
     operations: tuple[int, int],
     mix: Mapping[str, int] | None = None,
     others: Collection[str] = (),
+    sources: Collection[str] = (),
     settings: Mapping[str, tuple[int, int]] | None = None,
     kinds: Collection[str] = (),
 ) -> Program:
@@ -82,8 +85,10 @@ def colliding_program(
 
     ``threads`` and ``operations`` are inclusive ranges, and each thread draws its own length.
     ``mix``, ``settings`` and exclusive roles are those of :meth:`Program.generate`. ``others``
-    names operations without a weight in the mix that a theme may have. ``kinds`` names the settings
-    whose values are alternatives and no sizes. Raises UsageError likewise.
+    names operations without a weight in the mix that a theme may have. ``sources`` names the
+    operations that make what the others use: a program has one of them, with which its first
+    thread and half of the others begin. ``kinds`` names the settings whose values are alternatives and no sizes. Raises
+    UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
@@ -91,7 +96,8 @@ def colliding_program(
     weights = resolve_mix(subject, mix)
     world = draw_world(subject, draws, settings or {}, kinds)
     owners = draw_owners(subject, seed, n_threads)
-    theme = draw_theme(draws, weights, {subject.operation(name).code for name in others})
+    rare, makers = ([subject.operation(name).code for name in names] for names in (others, sources))
+    theme, source = draw_theme(draws, weights, rare, makers)
     arguments = Arguments(subject, draws)
     lists = []
     for thread in range(n_threads):
@@ -101,8 +107,10 @@ def colliding_program(
         span = operations[1] - operations[0] + 1
         length = operations[0] + min(draws.below(span), draws.below(span))
         calls = np.zeros(length if any(own) else 0, CALL)
-        for call in calls:
+        for number, call in enumerate(calls):
             code = draws.weighted(own)
+            if number == 0 and source is not None and own[source]:
+                code = source if thread == 0 or draws.one_in(2) else code
             call["code"] = code
             values = arguments.of(code)
             call["arguments"][: len(values)] = values
@@ -140,24 +148,33 @@ def draw_world(
     return world
 
 
-def draw_theme(draws: Draws, weights: list[int], others: Collection[int]) -> list[int]:
-    """Draw new weights: a quarter of the programs keep the mix, others use a few operations.
+def draw_theme(
+    draws: Draws, weights: list[int], others: Collection[int], sources: list[int]
+) -> tuple[list[int], int | None]:
+    """Draw new weights, and the source among them, if there are sources; all by code.
 
-    One or two of these are drawn by the square of their weight: the most common operations are
-    those that the others need. The rest are any.
+    A quarter of the programs keep the mix, the others use a few operations: a source, or one drawn
+    by the square of its weight, because the most common operations are those that the others need;
+    sometimes one drawn by its weight; and others, drawn by the root of their weight.
     """
+    source = sources[draws.below(len(sources))] if sources else None
     if draws.one_in(4):
-        return weights
-    known = [code for code, weight in enumerate(weights) if weight or code in others]
+        return weights, source
+    roots = [isqrt(ROOTS * weight) for weight in weights]
+    for code in others:
+        roots[code] = roots[code] or isqrt(ROOTS)
     common = [weight * weight for weight in weights]
-    chosen = {draws.weighted(common) for _ in range(1 + draws.below(2))}
-    size = min(2 + draws.below(MOST_OPERATIONS - 1), len(known))
+    chosen = {draws.weighted(common) if source is None else source}
+    if draws.one_in(2):
+        chosen.add(draws.weighted(weights))
+    size = min(2 + draws.below(MOST_OPERATIONS - 1), sum(map(bool, roots)))
     while len(chosen) < size:
-        chosen.add(known[draws.below(len(known))])
+        chosen.add(draws.weighted(roots))
     even = draws.one_in(2)
-    return [
+    theme = [
         (1 if even else 1 + draws.below(3)) if code in chosen else 0 for code in range(len(weights))
     ]
+    return theme, source
 
 
 class Arguments:

@@ -34,8 +34,8 @@ static int64_t giver_of(int64_t at)
 
 /* Of the last execution made by engine_again(): two numbers a meeting, of which the first is of the
  * two operations alone, the giver's code and one in the upper of two 16-bit halves and the taker's
- * in the lower one. The second is of the places, too. Then a number for the answer of each
- * operation. */
+ * in the lower one. The second is of the places, too. Then two numbers for the answer of each
+ * operation: of the answer alone, and with the one before it in the thread. */
 int32_t engine_meetings(uint64_t *found, int32_t room)
 {
     Meetings to = {found, room, 0};
@@ -52,13 +52,17 @@ int32_t engine_meetings(uint64_t *found, int32_t room)
         add_meeting(&to, pair);
         add_meeting(&to, mixed(mix64(pair << 1 | (e->stale > 0)) ^ from->pc ^ mix64(e->pc)));
     }
-    for (int t = 0; t < E.config.n_threads && E.failure.kind == END_COMPLETE; t++)
+    for (int t = 0; t < E.config.n_threads && E.failure.kind == END_COMPLETE; t++) {
+        uint64_t before = 0;
         for (int32_t call = 0; call < E.config.n_calls[t]; call++) {
             const PmlResult *result = &E.threads[t].calls[call].result;
             uint64_t answer = code_of_call(t, call) << 32 | (uint32_t)result->status;
             for (int word = 0; word < 4; word++)
                 answer = answer * 4 + (result->words[word] > 1 ? 3 : (uint64_t)(result->words[word] + 1) & 3);
             add_meeting(&to, mixed(~answer));
+            add_meeting(&to, mixed(mix64(before) ^ ~answer));
+            before = answer;
         }
+    }
     return to.n;
 }
