@@ -24,13 +24,13 @@ def core() -> ModuleType:
     return load_checked(CHECKED)
 
 
-def of_calls(subject: Subject, *threads: tuple[tuple[str, ...], ...]) -> Program:
+def of_calls(subject: Subject, *threads: tuple[str, ...]) -> Program:
     base = Program.generate(subject, 0, threads=len(threads), operations=1, noise=False)
     arrays = []
     for names in threads:
         calls = np.zeros(len(names), CALL)
         for call, name in zip(calls, names, strict=True):
-            call["code"] = subject.operation(str(name)).code
+            call["code"] = subject.operation(name).code
             call["arguments"][0] = 1
         arrays.append(calls)
     return Program(base.subject, 0, base.settings, base.operations, tuple(arrays))

@@ -17,7 +17,6 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
 
-SIZES = {"threads": (2, 3), "operations": (3, 6)}
 SEEDS = range(120)
 
 
@@ -92,7 +91,7 @@ def test_worlds_are_tight_roomy_and_mixed(core: ModuleType) -> None:
     }.items():
         counts = Counter(world[name] for world in worlds)
         assert min(counts) == low and max(counts) == high
-        assert 0.3 < counts[low] / 300 < 0.8, (name, counts)
+        assert 0.25 < counts[low] / 300 < 0.8, (name, counts)
     # Policies are alternatives: the first one is not more frequent than others.
     policies = Counter(world["policy"] for world in worlds)
     assert set(policies) == set(range(7)) and max(policies.values()) < 300 / 4
@@ -125,8 +124,8 @@ def test_programs_follow_from_their_seed_and_fit_their_subject(
 
 
 def test_a_program_of_a_seed_never_changes(toys: ModuleType) -> None:
-    program = colliding_program(toys.SUBJECTS["owned"], 17, **SIZES)
-    assert program.digest() == "5c4c6c32a9c1624d"
+    program = colliding_program(toys.SUBJECTS["owned"], 17, threads=(2, 3), operations=(3, 6))
+    assert program.digest() == "6974fdb77143f5bb"
     assert Program.from_json(program.to_json()) == program
 
 
@@ -160,7 +159,7 @@ def test_themes_are_small_subsets_or_the_mix() -> None:
     assert {source for _, source in drawn} == {None}
     themes = [theme for theme, _ in drawn]
     whole = [theme for theme in themes if theme == weights]
-    assert 25 <= len(whole) <= 75
+    assert 10 <= len(whole) <= 45
     small = [theme for theme in themes if theme != weights]
     assert {sum(1 for weight in theme if weight) for theme in small} <= {2, 3, 4}
     assert any(theme[2] for theme in small) and sum(bool(theme[0]) for theme in small) > 100
@@ -189,9 +188,9 @@ def test_draws_are_one_stream_however_long() -> None:
 
 def test_sizes_out_of_range_are_refused(toys: ModuleType) -> None:
     subject = toys.SUBJECTS["owned"]
-    for bad in ({"threads": (1, 65)}, {"operations": (0, 0)}):
+    for threads, operations in (((1, 65), (1, 2)), ((1, 2), (0, 0))):
         with pytest.raises(UsageError):
-            colliding_program(subject, 1, **{**SIZES, **bad})
+            colliding_program(subject, 1, threads=threads, operations=operations)
     assert all(
         len(colliding_program(subject, seed, threads=(n, n), operations=(2, 2)).threads) == n
         for seed, n in product(range(3), (1, 4))

@@ -30,6 +30,7 @@ GENERATOR = 2  # of programs for the engine; programs of another number differ f
 STREAM = 4  # of the seed's random numbers
 FEW = 4  # values from an end of a range
 AT_ONCE = 128  # random numbers
+PLAIN = 4  # one program of so many draws each call, argument and setting by itself
 ROOTS = 64  # roots are taken of so many times a weight
 MOST_OPERATIONS = 4  # different ones of a program with a theme
 
@@ -94,18 +95,19 @@ def colliding_program(
     draws = Draws(seed)
     n_threads = threads[0] + draws.below(threads[1] - threads[0] + 1)
     weights = resolve_mix(subject, mix)
-    world = draw_world(subject, draws, settings or {}, kinds)
+    plain = draws.one_in(PLAIN)
+    world = draw_world(subject, draws, settings or {}, kinds, plain=plain)
     owners = draw_owners(subject, seed, n_threads)
     rare, makers = ([subject.operation(name).code for name in names] for names in (others, sources))
-    theme, source = draw_theme(draws, weights, rare, makers)
-    arguments = Arguments(subject, draws)
+    theme, source = (weights, None) if plain else draw_theme(draws, weights, rare, makers)
+    arguments = Arguments(subject, draws, plain=plain)
     lists = []
     for thread in range(n_threads):
         own = thread_weights(subject, theme, owners, thread, n_threads)
         if not any(own):  # the theme has only operations of other threads' roles
             own = thread_weights(subject, weights, owners, thread, n_threads)
         span = operations[1] - operations[0] + 1
-        length = operations[0] + min(draws.below(span), draws.below(span))
+        length = operations[0] + min(draws.below(span), span if plain else draws.below(span))
         calls = np.zeros(length if any(own) else 0, CALL)
         for number, call in enumerate(calls):
             code = draws.weighted(own)
@@ -130,12 +132,17 @@ def draw_world(
     draws: Draws,
     ranges: Mapping[str, tuple[int, int]],
     kinds: Collection[str],
+    *,
+    plain: bool = False,
 ) -> dict[str, int]:
-    """Draw the settings: half of the worlds are tight, and the others have settings of any kind."""
+    """Draw the settings, anywhere in their ranges for a plain program.
+
+    Of other worlds half are tight, and the rest have settings of any kind.
+    """
     tight = draws.one_in(2)
     world = {}
     for name, (low, high) in setting_ranges(subject, ranges).items():
-        if name in kinds or high - low < 2:
+        if plain or name in kinds or high - low < 2:
             world[name] = low + draws.below(high - low + 1)
             continue
         way = draws.below(3) // 2 if tight else draws.below(4)
@@ -153,12 +160,12 @@ def draw_theme(
 ) -> tuple[list[int], int | None]:
     """Draw new weights, and the source among them, if there are sources; all by code.
 
-    A quarter of the programs keep the mix, the others use a few operations: a source, or one drawn
+    One program of eight keeps the mix, the others use a few operations: a source, or one drawn
     by the square of its weight, because the most common operations are those that the others need;
     sometimes one drawn by its weight; and others, drawn by the root of their weight.
     """
     source = sources[draws.below(len(sources))] if sources else None
-    if draws.one_in(4):
+    if draws.one_in(8):
         return weights, source
     roots = [isqrt(ROOTS * weight) for weight in weights]
     for code in others:
@@ -182,11 +189,11 @@ class Arguments:
 
     An argument that several operations take under one name and range, such as a key, says what a
     call is about: the program draws one to three of its values, and mostly uses these. Others are
-    amounts, drawn anew for each call.
+    amounts, drawn anew for each call. A plain program shares no values.
     """
 
-    def __init__(self, subject: Subject, draws: Draws) -> None:
-        self.subject, self.draws = subject, draws
+    def __init__(self, subject: Subject, draws: Draws, *, plain: bool = False) -> None:
+        self.subject, self.draws, self.plain = subject, draws, plain
         uses = Counter(
             argument for operation in subject.operations for argument in operation.arguments
         )
@@ -212,8 +219,10 @@ class Arguments:
         return [self.value(argument) for argument in self.subject.operations[code].arguments]
 
     def value(self, argument: Argument) -> int:
-        """Draw a shared value, sometimes a neighbour of one, or any value."""
+        """Draw a shared value, sometimes a neighbour of one, or any value; or an amount."""
         shared = self.shared.get(argument)
+        if self.plain or (shared is None and self.draws.one_in(2)):
+            return argument.low + self.draws.below(argument.high - argument.low + 1)
         way = self.draws.below(8)
         if shared is None or way == 7:
             return self.any_value(argument)
