@@ -1,4 +1,4 @@
-"""What guidance gives: classes of executions and meetings of operations, guided and not.
+"""Guidance in numbers: classes of executions and meetings of operations, guided and not.
 
 Both ways explore the programs of one seed of a suite, as ``pulsar-ml explore`` does by default. The
 classes are those of all programs, of which equal ones of equal programs count once.

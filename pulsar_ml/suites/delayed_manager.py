@@ -31,6 +31,7 @@ SUITE = Suite(
             "mark_delete": 8,
             "set_tick": 1,
             "fire": 5,
+            "timer": 2,
             "topic": 1,
         },
     ),

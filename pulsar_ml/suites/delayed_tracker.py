@@ -28,6 +28,7 @@ SUITE = Suite(
             "clear": 1,
             "set_tick": 2,
             "fire": 4,
+            "timer": 2,
         },
     ),
 )

@@ -2,8 +2,8 @@
 
 Half of the programs are drawn as without guidance. Each other one is made from an earlier program,
 chosen by its energy: the number of meetings that it was the first to show, divided by its
-successors. Meetings are those of :func:`pulsar_ml.harness.engine.meetings`, in one execution of each
-batch, so guidance depends on seeds and counts and on no time.
+successors. Meetings are those of :func:`pulsar_ml.harness.engine.meetings`, in one execution of
+each batch, so guidance depends on seeds and counts and on no time.
 """
 
 from __future__ import annotations
