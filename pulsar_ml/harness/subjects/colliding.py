@@ -26,7 +26,6 @@ from pulsar_ml.harness.subjects.program import (
 )
 from pulsar_ml.harness.subjects.subject import Argument, Subject
 
-GENERATOR = 2  # of programs for the engine; programs of another number differ from these
 STREAM = 4  # of the seed's random numbers
 FEW = 4  # values from an end of a range
 AT_ONCE = 128  # random numbers
