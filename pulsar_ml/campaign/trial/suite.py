@@ -19,7 +19,7 @@ class ControlledSize:
             work. The other operations of the suite occur as well, less often.
         settings: setting name -> range that replaces that of the suite.
         kinds: settings whose values are alternatives, such as policies, and no sizes.
-        sources: operations that make what the others use; a program has one of them.
+        sources: operations that make what the others use; most programs begin with one.
         left_out: operations that do not occur, because one call may have thousands of steps.
     """
 
