@@ -87,8 +87,8 @@ def colliding_program(
     ``mix``, ``settings`` and exclusive roles are those of :meth:`Program.generate`. ``others``
     names operations without a weight in the mix that a theme may have. ``sources`` names the
     operations that make what the others use: most programs have one of them, with which the
-    first thread and half of the others begin. ``kinds`` names the settings whose values are alternatives
-    and no sizes. Raises UsageError likewise.
+    first thread and half of the others begin. ``kinds`` names the settings whose values are
+    alternatives and no sizes. Raises UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
