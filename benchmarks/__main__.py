@@ -28,6 +28,7 @@ OTHERS = (
     "porcupine",
     "pulsar",
     "judging",
+    "search",
     "report",
     "isolation",
     "spark",

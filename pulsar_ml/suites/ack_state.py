@@ -18,6 +18,7 @@ SUITE = Suite(
     operations=4000,
     # Acknowledgements and the dispatcher meet more often than in long programs.
     controlled=ControlledSize(
+        sources=("ack_entry", "ack_index"),
         operations=(3, 6),
         mix={
             "ack_entry": 8, "ack_index": 6, "ack_up_to": 2, "is_acked": 2, "end_ledger": 2, "dispatch": 8,

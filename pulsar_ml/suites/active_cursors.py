@@ -23,10 +23,12 @@ SUITE = Suite(
     | named("I72 I73 I74 I75 I76 I78 AC-6 AC-7"),
     # Short programs need cursors that exist and changes that are pending when somebody asks.
     controlled=ControlledSize(
+        sources=("add",),
         operations=(4, 8),
         mix={
             "add": 10, "update": 6, "remove": 3, "rank": 6, "rank_at": 2, "slowest": 4, "size": 1,
             "should_cache": 1, "iterate": 1, "inspect": 1,
         },
+        left_out=("churn",),
     ),
 )  # fmt: skip

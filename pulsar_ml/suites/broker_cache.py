@@ -7,7 +7,7 @@ by size while readers hold entries; otherwise puts evict.
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.cache_manager import BOOKS
 from pulsar_ml.suites.range_cache import BALANCE, READS
 
@@ -39,4 +39,14 @@ SUITE = Suite(
     threads=4,
     operations=10000,
     invariants=READS | BALANCE | BOOKS,
+    controlled=ControlledSize(
+        sources=("put",),
+        settings={
+            "keys": (4, 128),
+            "caches": (1, 3),
+            "max_requeue": (0, 5),
+            "max_size": (0, 4096),
+        },
+        kinds=("policy",),
+    ),
 )

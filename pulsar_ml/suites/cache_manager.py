@@ -41,6 +41,7 @@ SUITE = Suite(
     operations=6000,
     invariants=READS | BALANCE | BOOKS,
     controlled=ControlledSize(
+        sources=("put",),
         mix={
             "put": 40,
             "get": 6,
@@ -52,5 +53,7 @@ SUITE = Suite(
             "configure": 6,
             "serve": 6,
         },
+        settings={"max_size": (0, 4096)},
+        kinds=("policy",),
     ),
 )

@@ -16,6 +16,7 @@ SUITE = Suite(
     operations=4000,
     invariants=REGISTRY | named("I78 I81"),
     controlled=ControlledSize(
+        sources=("add",),
         operations=(4, 8),
         mix={
             "add": 10,

@@ -16,6 +16,7 @@ SUITE = Suite(
     operations=300,
     invariants=MESSAGES | named("I94 I95 I97 I98 I100 DM-9 DM-8 DM-10"),
     controlled=ControlledSize(
+        sources=("add",),
         operations=(3, 7),
         mix={
             "open": 3,
@@ -30,6 +31,7 @@ SUITE = Suite(
             "mark_delete": 8,
             "set_tick": 1,
             "fire": 5,
+            "timer": 2,
             "topic": 1,
         },
     ),

@@ -16,6 +16,7 @@ SUITE = Suite(
     operations=2000,
     invariants=MESSAGES | named("I92 I96 I98"),
     controlled=ControlledSize(
+        sources=("add",),
         operations=(3, 7),
         mix={
             "add": 12,
@@ -27,6 +28,7 @@ SUITE = Suite(
             "clear": 1,
             "set_tick": 2,
             "fire": 4,
+            "timer": 2,
         },
     ),
 )

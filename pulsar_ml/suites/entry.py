@@ -15,6 +15,7 @@ SUITE = Suite(
     operations=6000,
     # Three threads and many passes: else few short programs share an entry.
     controlled=ControlledSize(
+        sources=("new",),
         threads=(3, 3),
         operations=(5, 8),
         mix={

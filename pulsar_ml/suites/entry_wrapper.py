@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
@@ -16,4 +16,5 @@ SUITE = Suite(
     operations=8000,
     settings={"keys": (2, 10)},
     invariants=named("I9 I23 I24 I27 I28 I29 I30 I32 I34 I44 I45 I59 I102"),
+    controlled=ControlledSize(sources=("fill",)),
 )

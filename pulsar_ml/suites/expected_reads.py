@@ -35,5 +35,5 @@ SUITE = Suite(
     threads=3,
     operations=4000,
     invariants=READS | BALANCE | BOOKS | named("I71"),
-    controlled=ControlledSize(mix=MIX | {"put_alone": 60}),
+    controlled=ControlledSize(mix=MIX | {"put_alone": 60}, sources=("put_alone",)),
 )

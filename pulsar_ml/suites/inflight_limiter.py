@@ -18,6 +18,7 @@ SUITE = Suite(
     operations=5000,
     # Asked for more often: else short programs leave nothing waiting.
     controlled=ControlledSize(
+        sources=("acquire",),
         operations=(3, 6),
         mix={"acquire": 12, "release": 8, "share": 3, "pass_on": 2, "drop": 4, "expire": 3},
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
@@ -16,4 +16,5 @@ SUITE = Suite(
     invariants=named("MQ-1"),
     # Only polls show the order of offers: if the consumer comes last, every order is a candidate.
     recorded=5,
+    controlled=ControlledSize(sources=("offer",)),
 )

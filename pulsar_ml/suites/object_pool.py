@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
@@ -15,4 +15,5 @@ SUITE = Suite(
     threads=4,
     operations=8000,
     invariants=named("I24 OP-1 OP-3"),
+    controlled=ControlledSize(sources=("take",)),
 )

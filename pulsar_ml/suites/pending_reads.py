@@ -17,6 +17,7 @@ SUITE = Suite(
     operations=3000,
     # Fewer counters and more overlap: short programs should leave requests waiting for each other.
     controlled=ControlledSize(
+        sources=("read",),
         operations=(3, 6),
         mix={"read": 12, "answer": 8, "collect": 1, "expire": 2, "invalidate": 1},
     ),

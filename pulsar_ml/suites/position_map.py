@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
@@ -16,4 +16,5 @@ SUITE = Suite(
     threads=4,
     operations=6000,
     invariants=named("I5 I7 I8 I35 I36 I38 I39"),
+    controlled=ControlledSize(sources=("put", "put_own")),
 )

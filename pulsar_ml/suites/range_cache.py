@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
 READS = named("I1 I2 I3 I5 I8 I11 I13 I14 I18")
@@ -21,4 +21,5 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 64)},
     invariants=READS | BALANCE,
+    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
 )

@@ -25,6 +25,7 @@ SUITE = Suite(
     operations=8000,
     # More references are made and passed on: else short programs hold none and change nothing.
     controlled=ControlledSize(
+        sources=("new",),
         threads=(3, 3),
         operations=(5, 8),
         mix={"new": 5, "retain": 2, "pass_on": 8, "increment": 4, "mark_read": 4, "release": 3},

@@ -16,6 +16,7 @@ SUITE = Suite(
     threads=4,
     operations=6000,
     controlled=ControlledSize(
+        sources=("cut",),
         operations=(6, 9),
         mix={"cut": 4, "copy": 1, "cache": 8, "uncache": 8, "pass_on": 2, "release": 1},
     ),

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
 SUITE = Suite(
@@ -15,4 +15,5 @@ SUITE = Suite(
     threads=4,
     operations=8000,
     invariants=named("I12 I13 I14 I17"),
+    controlled=ControlledSize(sources=("publish",)),
 )

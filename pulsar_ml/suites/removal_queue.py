@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 from pulsar_ml.suites.range_cache import BALANCE, READS
 
@@ -20,4 +20,5 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 96)},
     invariants=READS | BALANCE | EVICTION,
+    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
 )

@@ -80,12 +80,12 @@ def test_the_sketch_of_a_trial_is_of_its_classes(options: TrialOptions) -> None:
         sizes: dict[str, Any] = {"executions": executions, "threads": size, "operations": size}
         return run_trial(toy("counter"), seed, dataclasses.replace(options, **sizes))
 
-    few = explored(3, 40)
+    few = explored(4, 40)
     assert 1 < few.classes == len(few.sketch) and list(few.sketch) == sorted(set(few.sketch))
     assert 0 < few.once <= few.classes
-    assert set(few.sketch) <= set(explored(3, 60).sketch), "of the same program"
-    assert not set(few.sketch) & set(explored(4, 40).sketch)
-    many = explored(3, 2000, size=3)
+    assert set(few.sketch) <= set(explored(4, 60).sketch), "of the same program"
+    assert not set(few.sketch) & set(explored(8, 40).sketch)
+    many = explored(4, 2000, size=3)
     assert many.classes > len(many.sketch) == SIZE
     assert abs(estimate(many.sketch) / many.classes - 1) < 0.27, "three standard errors"
 
@@ -117,7 +117,8 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(
     options: TrialOptions, tmp_path: Path
 ) -> None:
     found = []
-    for seed in (1, 2):
+    seeds = [seed for seed in range(100) if not readers(options, seed)][:2]
+    for seed in seeds:
         batch = run_chunk(
             toy("racy"), Chunk(0, "racy", seed, seed + 1), Job("r", "toys-build-1", options)
         )
@@ -127,7 +128,11 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(
     assert found[0]["signature"] == found[1]["signature"], "another seed, the same failure"
 
     failure = Failure.from_text(found[0]["replay"])
-    assert (failure.module, failure.seed, failure.strategy) == (options.module, 1, "replay")
+    assert (failure.module, failure.seed, failure.strategy) == (
+        options.module,
+        seeds[0],
+        "replay",
+    )
     assert sum(len(calls) for calls in json.loads(failure.program)["threads"]) <= 3
     assert failure.replay(load_module(options).SUBJECTS["racy"]).exact
 
@@ -166,16 +171,21 @@ def test_a_record_of_real_threads_is_none_of_the_engine(
     assert done.exit_code == 2 and "no suite is called 'racy'" in done.output
 
 
+def readers(options: TrialOptions, seed: int) -> list[int]:
+    """The threads without an addition in the program of a seed of the toy "racy"."""
+    program = program_of(load_module(options).SUBJECTS["racy"], toy("racy"), seed, options)
+    return [thread for thread, calls in enumerate(program.threads) if 0 not in calls["code"]]
+
+
 @pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
 def test_a_thread_that_never_comes_leaves_the_others_in_a_livelock(
     options: TrialOptions, mode: str
 ) -> None:
-    # The program of seed 108 has a thread that only reads, so it never joins the others.
-    # No store stays in a buffer, so every mode gives the same.
-    suite = toy("racy")
-    program = program_of(load_module(options).SUBJECTS["racy"], suite, 108, options)
-    assert [thread for thread, calls in enumerate(program.threads) if 0 not in calls["code"]] == [1]
-    [violation] = run_trial(suite, 108, dataclasses.replace(options, mode=mode)).violations
+    # A program with a thread that only reads, so it never joins the others. No store stays in a
+    # buffer, so every mode gives the same.
+    seed = next(seed for seed in range(100) if len(readers(options, seed)) == 1)
+    trial = run_trial(toy("racy"), seed, dataclasses.replace(options, mode=mode))
+    [violation] = trial.violations
     assert violation.invariant == "livelock"
     assert "spins on what nobody changes" in violation.message
 

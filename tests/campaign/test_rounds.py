@@ -374,12 +374,17 @@ def engine_run(
     build_id = load_checked(options.module).BUILD_ID
     suites = {
         name: Suite(
-            name=name, subject=subject, summary="A toy.", controlled=ControlledSize((2, 2), calls)
+            name=name,
+            subject=subject,
+            summary="A toy.",
+            mix=mix,
+            settings={"start": (90, 100)},  # no call has so high a number
+            controlled=ControlledSize((2, 2), calls),
         )
-        for name, subject, calls in (
-            (HIDING, "counter", (1, 1)),
-            (VARIED, "tattler", (2, 3)),
-            ("second", "tattler", (2, 2)),
+        for name, subject, mix, calls in (
+            (HIDING, "counter", {"add": 1}, (1, 1)),
+            (VARIED, "tattler", {}, (2, 3)),
+            ("second", "tattler", {}, (2, 2)),
         )
     }
     source = Rounds(Plan(tuple(suites), 0, 24, 4, options), STRATEGIES, rounds, 0.2)

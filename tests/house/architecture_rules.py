@@ -237,7 +237,7 @@ def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
             *("pulsar_ml.harness", "pulsar_ml.sync", "pulsar_ml.errors", "pulsar_ml.input_files"),
             *("pulsar_ml.versioned_json", "pulsar_ml.extras", "pulsar_ml.wording"),
             # Parts of the engine's face.
-            *("include names", "include code_places", "include heart"),
+            *("include names", "include code_places", "include heart", "include meetings"),
         ),
     )
 

@@ -12,16 +12,23 @@ from collections.abc import Callable, Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.campaign.trial.trial import load_native
 
 TOYS = "SWEEP_TOYS"  # the environment variable with the path of the compiled toys
 PEACE = "SWEEP_PEACE"  # set: the hostile subject behaves
 GATE = "SWEEP_GATE"  # the same of a gate's directory
 
+# No small program has a call of so high a number, at which the toy "tattler" fails.
+SMALL = ControlledSize(settings={"start": (90, 100)})
 SUITES = {
     name: Suite(
-        name=name, subject=name, summary=f"Drives the toy {name}.", threads=2, operations=operations
+        name=name,
+        subject=name,
+        summary=f"Drives the toy {name}.",
+        threads=2,
+        operations=operations,
+        controlled=SMALL,
     )
     for name, operations in {"counter": 3000, "racy": 300, "tattler": 300, "deadly": 300}.items()
 }

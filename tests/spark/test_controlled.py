@@ -46,7 +46,8 @@ def test_a_racy_toy_is_reported_and_the_printed_command_makes_it_again(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     done = sweep_here(
-        "--suite", "racy", "--suite", "counter", "--seeds", "5", "--executions", "200"
+        *("--suite", "racy", "--suite", "counter"),
+        *("--seed", "3", "--seeds", "5", "--executions", "200"),
     )
     assert done.exit_code == 1, done.output
     assert "engine controlled (mode c11, strategy portfolio, 200 executions each)" in done.stderr

@@ -14,6 +14,7 @@ from typing import Any
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
 from pulsar_ml.campaign.store.counts import ProofCounts
 from pulsar_ml.campaign.trial.controlled import program_of, to_result
+from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
@@ -215,39 +216,46 @@ def explore_suite(
     mutant: str | None,
     limits: Limits | None,
     answers: bool = True,
+    guided: bool = False,
     on_result: Callable[[TrialResult], object] | None = None,
     **options: Any,
 ) -> None:
     """Explores programs of ``seeds`` seeds until one fails; adds the counts to ``total``.
 
-    After ``seconds`` no more programs begin.
-
-    Runs in a child process when there are ``limits``. ``on_result`` gets the trial of each program
-    that did not fail.
+    After ``seconds`` no more programs begin. With ``guided`` some programs are made from earlier
+    ones (:class:`Guide`), and a program ends early when its executions are known; guidance is for
+    samplers. Runs in a child process when there are ``limits``. ``on_result`` gets the trial of
+    each program that did not fail.
     """
     subject = checked_subject(suite.subject, module, mutant)
     size = TrialOptions(threads=threads, operations=operations)
     judge = judge_of(suite.model) if answers else None
 
-    def program_of_number(number: int) -> Program:
-        return program_of(subject, suite, seed + number, size)
+    guide = Guide(subject, suite, seed, size) if guided and total.sampled else None
+    under_way: list[Program] = []  # the program that the child explores
 
     started = time.monotonic()
 
-    def search(tell: Callable[[Exploration | int], object]) -> None:
+    def search(tell: Callable[[Exploration | Program | int], object]) -> None:
         for number in range(seeds):
             if number and seconds is not None and time.monotonic() - started >= seconds:
                 break
+            drawn = seed + number
+            program = guide.program(number) if guide else program_of(subject, suite, drawn, size)
+            tell(program)
             before = None if judge is None else dataclasses.replace(judge.counts)
             done = explore(
                 subject,
-                program_of_number(number),
+                program,
                 executions=executions,
                 seed=seed,
                 judge=judge,
                 on_batch=tell,
+                look=guide.look if guide else None,
                 **options,
             )
+            if guide:
+                guide.learn(program)
             if judge is not None and before is not None:
                 statistics = dict(done.statistics)
                 statistics["judged"] = judge.counts.judged - before.judged
@@ -257,13 +265,16 @@ def explore_suite(
             if done.failure is not None:
                 break
 
-    def add(done: Exploration | int) -> None:
+    def add(done: Exploration | Program | int) -> None:
+        if isinstance(done, Program):
+            under_way[:] = [done]
+            return
         if isinstance(done, int):  # executions of the program under way
             total.under_way = done
             show(total.executions + done)
             return
         if on_result is not None:
-            program = program_of_number(total.programs)
+            program = under_way[0]
             silent = dataclasses.replace(done, failure=None)
             trial = TrialOptions(module=module, mutant=mutant, noise=False)
             result = to_result(suite, trial, subject, program, silent)
@@ -289,11 +300,9 @@ def explore_suite(
         else:
             watch(search, add, limits=limits)
     except LostError as crash:
-        add(
-            lost_exploration(
-                crash, subject, program_of_number(total.programs), {"seed": seed, **options}
-            )
-        )
+        # The child may die before it has told of a program.
+        program = under_way[0] if under_way else program_of(subject, suite, seed, size)
+        add(lost_exploration(crash, subject, program, {"seed": seed, **options}))
     finally:
         progress.end()
 

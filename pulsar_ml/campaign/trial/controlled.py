@@ -47,14 +47,14 @@ from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.partition import Part
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.program import Program, words
+from pulsar_ml.harness.subjects.colliding import colliding_program
+from pulsar_ml.harness.subjects.program import Program, resolve_mix
 from pulsar_ml.harness.subjects.subject import Subject
 
 NONDETERMINISM = "nondeterminism"  # equal choices led to different executions
 MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer
-SIZE_STREAM = 3  # of the seed's random numbers; the program generator has its own stream
 BOUND_SEPARATOR = "; "  # between the bounds of a search
 REUSE = "mixed"  # each execution decides whether freed memory is reused at once
 
@@ -253,30 +253,35 @@ def crashed_record(
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
-    """Make the small program of a seed: sizes drawn from the suite's ranges, no noise."""
+    """Make the small program of a seed, whose threads are likely to meet; no noise."""
     size = suite.controlled
-    word = [int(drawn) >> 32 for drawn in words(seed, SIZE_STREAM, 2)]
-    threads = draw(word[0], size.threads) if options.threads is None else options.threads
-    operations = (
-        draw(word[1], size.operations) if options.operations is None else options.operations
-    )
+    threads = size.threads if options.threads is None else (options.threads,) * 2
+    operations = size.operations if options.operations is None else (options.operations,) * 2
     if options.threads is None and subject.max_threads:
-        threads = min(threads, subject.max_threads)
-    return Program.generate(
+        threads = min(threads[0], subject.max_threads), min(threads[1], subject.max_threads)
+    return colliding_program(
         subject,
         seed,
         threads=threads,
         operations=operations,
         mix=size.mix or suite.mix,
-        settings=suite.settings,
-        noise=False,
+        others=rare_operations(subject, suite),
+        sources=size.sources,
+        settings={**suite.settings, **size.settings},
+        kinds=size.kinds,
     )
 
 
-def draw(word: int, limits: tuple[int, int]) -> int:
-    """Draw a number of an inclusive range from a 32-bit word."""
-    low, high = limits
-    return low + (word * (high - low + 1) >> 32)
+def rare_operations(subject: Subject, suite: Suite) -> list[str]:
+    """Return the suite's operations that small programs call besides those of their own mix."""
+    small = resolve_mix(subject, suite.controlled.mix or suite.mix)
+    return [
+        operation.name
+        for operation, weight in zip(
+            subject.operations, resolve_mix(subject, suite.mix), strict=True
+        )
+        if weight and not small[operation.code] and operation.name not in suite.controlled.left_out
+    ]
 
 
 def load_checked(module: str) -> ModuleType:

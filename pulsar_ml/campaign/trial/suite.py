@@ -11,12 +11,25 @@ class ControlledSize:
     """Sizes of programs for the engine: inclusive ranges from which each seed draws.
 
     They are small: thousands of executions of a short program cover more than one of a long one.
-    A ``mix`` replaces the suite's mix where that one would leave short programs without work.
+
+    Attributes:
+        threads: number of threads.
+        operations: number of operations of each thread.
+        mix: operation name -> weight, where the suite's mix would leave short programs without
+            work. The other operations of the suite occur as well, less often.
+        settings: setting name -> range that replaces that of the suite.
+        kinds: settings whose values are alternatives, such as policies, and no sizes.
+        sources: operations that make what the others use; most programs begin with one.
+        left_out: operations that do not occur, because one call may have thousands of steps.
     """
 
     threads: tuple[int, int] = (2, 3)
-    operations: tuple[int, int] = (3, 6)  # of each thread
+    operations: tuple[int, int] = (3, 6)
     mix: Mapping[str, int] = field(default_factory=dict)
+    settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    kinds: tuple[str, ...] = ()
+    sources: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -31,8 +31,8 @@ from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.trust import trust_words
 
-SEEDS = 50
-EXECUTIONS = 2_000
+SEEDS = 500
+EXECUTIONS = 200
 MOST_SEEDS = 10**9  # more than --seconds leave time for
 
 
@@ -64,6 +64,14 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
     show_default=True,
     group=shared.SEARCH,
     help="Hold back a thread of an execution, and report when the others cannot end without it.",
+)
+@option(
+    "--guided/--unguided",
+    default=True,
+    show_default=True,
+    group=shared.SEARCH,
+    help="Make every other program from earlier ones that showed something new, and end a program "
+    "when its executions are known. A sampler's choice; a search does neither.",
 )
 @shared.mode
 @shared.faults()

@@ -41,6 +41,7 @@ def match_places_by(
 CALL: np.dtype[np.void]
 RECORD: np.dtype[np.void]
 
+def meetings(explorer: Explorer) -> NDArray[np.uint64]: ...
 def keep_blocks(begins: bool, cxx: bool) -> None: ...
 
 @disjoint_base

@@ -17,8 +17,8 @@ from pulsar_ml.harness.engine.engine cimport (
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_keep_blocks, engine_name, engine_next, engine_note, engine_open,
-    engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
+    engine_failure, engine_hash, engine_keep_blocks, engine_meetings, engine_name, engine_next, engine_note,
+    engine_open, engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
     engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth,
     engine_used_reuse, engine_used_strategy,
 )
@@ -34,6 +34,7 @@ from pulsar_ml.harness.subjects.program import CALL
 include "names.pxi"
 include "code_places.pxi"
 include "heart.pxi"
+include "meetings.pxi"
 
 # The engine has one state: whose explorer it holds, and who may touch it.
 cdef object _owner = None
@@ -73,8 +74,7 @@ cdef class Explorer:
     cdef object path_kept
     cdef JudgedCall* places
     cdef Question question
-    cdef object oracle_kept
-    cdef object arrays
+    cdef object oracle_kept, arrays
     cdef bint started
     cdef readonly tuple suppress, faults, reasons
     cdef list pairs

@@ -58,6 +58,7 @@ static int grow_calls(Thread *t, int32_t room);
 
 #include "pulsar_ml/harness/engine/execution/run.c"
 #include "pulsar_ml/harness/engine/execution/stuck.c"
+#include "pulsar_ml/harness/engine/execution/meetings.c"
 
 #define PROFILE_NUMBERS (UINT64_C(1) << 63)   /* execution numbers that no explorer uses */
 

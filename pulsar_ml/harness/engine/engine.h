@@ -235,6 +235,7 @@ const EngineCall *engine_calls(int thread);
 uint64_t engine_hash(void);
 uint64_t engine_class(void);
 int engine_classes(uint64_t *hashes);
+int32_t engine_meetings(uint64_t *found, int32_t room);
 uint32_t engine_steps(void);
 int engine_used_strategy(void);
 int engine_used_reuse(void);

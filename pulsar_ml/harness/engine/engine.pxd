@@ -99,6 +99,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
     int engine_classes(uint64_t* hashes) noexcept
+    int32_t engine_meetings(uint64_t* found, int32_t room) noexcept
     uint32_t engine_steps() noexcept
     int engine_used_strategy() noexcept
     int engine_used_reuse() noexcept

@@ -28,6 +28,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
+LOOKED_AT = 32  # executions of a batch that is looked at
 FIRST_TIMED_BATCH = 16  # of an exploration that a time ends
 MANY_OF_ONE_CLASS = 1_000
 DISCARDED = "discarded"  # the end of an execution in which an assumption did not hold
@@ -236,6 +237,7 @@ def explore(
     reuse: str = "quarantine",
     faults: Iterable[str] = (),
     on_batch: Callable[[int], object] = lambda executions: None,
+    look: Callable[[Explorer], bool] | None = None,
     isolated: bool = False,
     limits: Limits | None = None,
     **options: Unpack[EngineOptions],
@@ -251,7 +253,9 @@ def explore(
     hands freed memory out again at once ("reuse"), keeps it back to notice late accesses
     ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are events that may happen
     besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
-    of executions so far after each batch, about five times a second.
+    of executions so far after each batch, about five times a second. ``look`` is called behind each
+    32 executions, the last of which was made again and has its trace; if it returns true, the
+    exploration ends.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may
@@ -288,6 +292,7 @@ def explore(
             judge=judge,
             answers_only=answers_only,
             on_batch=on_batch,
+            look=look,
             options=engine_options,
         )
 
@@ -335,11 +340,14 @@ def search(
     judge: Judge | None,
     answers_only: bool,
     on_batch: Callable[[int], object],
+    look: Callable[[Explorer], bool] | None,
     options: Mapping[str, Any],
 ) -> Exploration:
     """Run :func:`explore` in this process; ``options`` are those of ``explorer``."""
     done, rechecked = 0, 0
     batch = FIRST_BATCH if seconds is None else FIRST_TIMED_BATCH
+    if look is not None:
+        batch = LOOKED_AT
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     used = 0.0
     failure = None
@@ -363,7 +371,10 @@ def search(
             if explorer.strategy not in SEARCHES:
                 recheck(explorer, first + done - 1)
                 rechecked += 1
-            batch = next_batch(batch, spent)
+                if look is not None and look(explorer):
+                    break
+            if look is None:
+                batch = next_batch(batch, spent)
         on_batch(done)
     statistics = dict(explorer.statistics())
     exhausted = ""

@@ -90,13 +90,7 @@ class Program:
 
         Raises UsageError for numbers out of range and for names that the subject does not have.
         """
-        check_range("seed", seed, 0, 2**64 - 1)
-        check_range("threads", threads, 1, MAX_THREADS)
-        check_range("operations per thread", operations, 1, MAX_OPERATIONS)
-        if subject.max_threads and threads > subject.max_threads:
-            raise UsageError(
-                f"subject {subject.name!r} takes at most {subject.max_threads} threads, not {threads}"
-            )
+        check_size(subject, seed, threads, operations)
         weights = resolve_mix(subject, mix)
         owners = draw_owners(subject, seed, threads)
         return Program(
@@ -256,6 +250,17 @@ def check_fits(program: Program, instance: Instance) -> None:
             raise ValueError(f"thread {number} has an operation code outside 0..{len(names) - 1}")
 
 
+def check_size(subject: Subject, seed: int, threads: int, operations: int) -> None:
+    """Raise UsageError for a seed, or a number of threads or calls, that no program has."""
+    check_range("seed", seed, 0, 2**64 - 1)
+    check_range("threads", threads, 1, MAX_THREADS)
+    check_range("operations per thread", operations, 1, MAX_OPERATIONS)
+    if subject.max_threads and threads > subject.max_threads:
+        raise UsageError(
+            f"subject {subject.name!r} takes at most {subject.max_threads} threads, not {threads}"
+        )
+
+
 def check_range(what: str, value: int, low: int, high: int) -> None:
     if not low <= value <= high:
         raise UsageError(f"{what} is {value}; it should be between {low} and {high}")
@@ -292,9 +297,10 @@ def draw_owners(subject: Subject, seed: int, threads: int) -> dict[int, int]:
     return {role: (word >> 32) * threads >> 32 for role, word in zip(roles, drawn, strict=True)}
 
 
-def draw_settings(
-    subject: Subject, seed: int, ranges: Mapping[str, tuple[int, int]]
-) -> dict[str, int]:
+def setting_ranges(
+    subject: Subject, ranges: Mapping[str, tuple[int, int]]
+) -> dict[str, tuple[int, int]]:
+    """Return the inclusive range of each setting: that of ``ranges``, or the subject's own."""
     known = {setting.name: setting for setting in subject.settings}
     for name, (low, high) in ranges.items():
         if name not in known:
@@ -305,14 +311,20 @@ def draw_settings(
             raise UsageError(
                 f"the range {low}..{high} of setting {name} should lie within {allowed.low}..{allowed.high}"
             )
-    if not known:
+    return {name: ranges.get(name, (setting.low, setting.high)) for name, setting in known.items()}
+
+
+def draw_settings(
+    subject: Subject, seed: int, ranges: Mapping[str, tuple[int, int]]
+) -> dict[str, int]:
+    allowed = setting_ranges(subject, ranges)
+    if not allowed:
         return {}
-    drawn = words(seed, SETTINGS_STREAM, len(known))
-    chosen = {}
-    for (name, setting), word in zip(known.items(), drawn, strict=True):
-        low, high = ranges.get(name, (setting.low, setting.high))
-        chosen[name] = low + (int(word) * (high - low + 1) >> 64)
-    return chosen
+    drawn = words(seed, SETTINGS_STREAM, len(allowed))
+    return {
+        name: low + (int(word) * (high - low + 1) >> 64)
+        for (name, (low, high)), word in zip(allowed.items(), drawn, strict=True)
+    }
 
 
 def thread_weights(

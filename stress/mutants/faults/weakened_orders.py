@@ -14,11 +14,11 @@ from types import ModuleType
 from typing import Any
 
 from pulsar_ml.campaign.local.weakening import WeakOrder, notice, weak_orders, weaken_option
-from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.trial.trial import PRODUCT, TrialOptions, load_native
+from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
 from pulsar_ml.harness.engine import SEARCHES
-from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.program import Program, words
+from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
 from stress.mutants.catalogue import concurrent_answers
@@ -38,6 +38,7 @@ from stress.mutants.table.origins import SAMPLED
 
 FOLDER = "structures/"
 PROGRAMS = 30
+SIZE_STREAM = 3  # of a seed's random numbers, for the sizes of its program
 OWN = 300  # executions of each program of the structure's own suite
 RARE = 3_000  # of each program that belongs to a mutant
 OTHERS = 60  # of each program of the other suites that execute the atomic
@@ -81,11 +82,31 @@ def programs_of(module: ModuleType, suite: Suite) -> list[Program]:
     """
     subject = module.SUBJECTS[suite.subject]
     return [
-        program_of(subject, suite, seed, TrialOptions())
+        large_program_of(suite, subject, seed)
         if seed % 2
         else small_program_of(suite, subject, seed, suite.controlled)
         for seed in range(PROGRAMS)
     ]
+
+
+def large_program_of(suite: Suite, subject: Subject, seed: int) -> Program:
+    """A program whose calls, arguments and settings are drawn one by one, in worlds of any size."""
+    size = suite.controlled
+    threads, operations = (
+        low + ((int(word) >> 32) * (high - low + 1) >> 32)
+        for word, (low, high) in zip(
+            words(seed, SIZE_STREAM, 2), (size.threads, size.operations), strict=True
+        )
+    )
+    return Program.generate(
+        subject,
+        seed,
+        threads=threads,
+        operations=operations,
+        mix=size.mix or suite.mix,
+        settings=suite.settings,
+        noise=False,
+    )
 
 
 def faults(module: ModuleType, suites: Iterable[Suite]) -> list[Fault]:
