@@ -237,6 +237,8 @@ static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t addre
 {
     settle(t);
     E.hooks++;
+    if (op == OP_RMW || op == OP_CAS)
+        will_drain();
     announce(t, address, writes);
     if (t->controlled & NOTES_PLACES)
         note_places(t, address, width, op, pc);
@@ -447,10 +449,12 @@ EXPORT void __tsan_atomic_thread_fence(int order)
     if (order < 0)
         return;
     /* Only a seq_cst fence is felt by others before the thread's next access. */
-    if (is_sc(order))
+    if (is_sc(order)) {
+        will_drain();
         announce(t, 0, 1);
+    }
     if (unlikely(E.reducing) && is_sc(order))
-        note_only(KEY_FENCES, TOUCH_OBJECT | TOUCH_READS | (E.config.mode == MODE_SC ? 0 : TOUCH_WRITES));
+        note_only(KEY_FENCES, TOUCH_OBJECT | TOUCH_READS | (E.config.mode == MODE_C11 ? TOUCH_WRITES : 0));
     fence(t, order);
     if (unlikely(E.recording)) {
         int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, PC);

@@ -56,13 +56,21 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
     return at;
 }
 
+/* TSO: the load reads from the thread's own store, which is not in memory yet. */
+static __attribute__((noinline)) void note_own(const Thread *t, const Variable *v, uint32_t in_memory, uint32_t own)
+{
+    if (unlikely(E.reducing))
+        note_forwarded(t, v->address, v->width);
+    E.class_hash += mix64((uint64_t)t->step << 32 | own) - mix64((uint64_t)t->step << 32 | in_memory);
+}
+
 /* Inlined for each width: most of the engine's time is spent here. */
 INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t width, int order,
                                                               uint64_t pc, uint64_t *low, uint64_t *high)
 {
     Variable *v = atomic_variable(common, t, address, width, OP_LOAD, 0, pc);
     History h = history_of(v);
-    uint32_t stale = 0;
+    uint32_t stale = 0, own = 0;
     int32_t from;
     Message *m;
     if (!only_newest(v, is_sc(order))) {
@@ -83,8 +91,11 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
                 *low = b->low;
                 *high = b->high;
                 from = b->event;
+                own = b->store;
             }
         }
+        if (own)
+            note_own(t, v, m->id, own);
     }
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
@@ -137,16 +148,18 @@ static void flush_oldest(Thread *t)
     Buffered *b = &t->buffer[t->buffer_head];
     Variable *v;
     Message *m;
+    uint32_t step = t->step;
     t->buffer_head = (t->buffer_head + 1) % ENGINE_BUFFER;
     if (--t->buffer_count == 0) {
         E.buffered &= ~t->bit;
         t->controlled &= (uint8_t)~HOLDS_STORES;
     }
     v = atomic_variable(0, t, b->address, b->width, OP_FLUSH, 1, b->pc);
+    t->step = b->store;           /* its name in classes is that of the step that made it */
     m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
+    t->step = step;
     m->low = b->low;
     m->high = b->high;
-    m->id = b->store;
     last_store(v)[t->number] = b->now;
     last_access(v)[t->number] = b->now;
     m->has_released = b->released;
@@ -165,6 +178,8 @@ static void flush_oldest(Thread *t)
 
 static void drain(Thread *t)
 {
+    if (unlikely(t->buffer_count) && E.reducing)
+        note_all();
     while (t->buffer_count)
         flush_oldest(t);
 }
@@ -174,6 +189,8 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
 {
     Buffered *b;
     if (t->buffer_count == ENGINE_BUFFER) {
+        if (unlikely(E.reducing))
+            note_all();
         flush_oldest(t);
         E.crowded++;
     }
@@ -189,12 +206,22 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     E.buffered |= t->bit;
     t->controlled |= HOLDS_STORES;
     t->watch_lost = 1;
+    if (unlikely(E.reducing))
+        note_buffered(b);
     b->event = -1;
     if (unlikely(E.recording)) {
         b->event = trace_event(t, OP_BUFFER, address, (int)width, low, pc);
         if (b->event >= 0)
             events[b->event].order = (uint8_t)order;
     }
+}
+
+/* In a search with reduction every store does, and may leave at once. */
+static uint32_t enters_buffer(const Thread *t)
+{
+    if (unlikely(E.recording))
+        decision_made(t, CHOOSE_DELAY, 1);
+    return 1;
 }
 
 static inline __attribute__((always_inline)) void atomic_store(int common, Thread *t, uintptr_t address, uint32_t width,
@@ -204,7 +231,7 @@ static inline __attribute__((always_inline)) void atomic_store(int common, Threa
     if (!common && E.config.mode == MODE_TSO) {
         if (is_sc(order)) {
             drain(t);
-        } else if (t->buffer_count || choose(t, CHOOSE_DELAY, 2)) {
+        } else if (t->buffer_count || (E.reducing ? enters_buffer(t) : choose(t, CHOOSE_DELAY, 2))) {
             buffer_store(t, address, width, order, pc, low, high);
             return;
         }

@@ -10,8 +10,10 @@ enum { MOST_TOUCHES = 6, REDUCED_THREADS = 16 };
 enum { TOUCH_READS = 1, TOUCH_WRITES = 2, TOUCH_MAY_WRITE = 4, TOUCH_OBJECT = 8, TOUCH_TOGETHER = 16,
        TOUCH_HARD = 32 };
 
-/* Touches that are no address of the code under test. */
-enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ENDS = 64 };
+/* Touches that are no address of the code under test. KEY_ENDS: of each thread, its end and the
+ * stores that leave its buffer. KEY_ONCE: initialisations that happen once. */
+enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ONCE, KEY_ENDS = 64 };
+#define KEY_CLOCK ((uintptr_t)&E.now_ns)
 static const uintptr_t KEY_SEQ_CST = (uintptr_t)1 << 63;   /* and an address */
 
 typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode; } Touch;
@@ -22,7 +24,7 @@ typedef struct { uint8_t n, all, late, announced; Touch touches[MOST_TOUCHES]; }
 
 static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode)
 {
-    f->late |= address == KEY_HEAP || address == KEY_CALLS;
+    f->late |= address == KEY_HEAP || address == KEY_CALLS || address == KEY_ONCE || address == KEY_CLOCK;
     if (f->announced && f->touches[0].address == address) {
         f->announced = 0;
         f->touches[0] = (Touch){address, bytes, mode};
@@ -63,7 +65,7 @@ static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes
 {
     if (!overlap(a, b) || !((a->mode | b->mode) & writes) || a->mode & b->mode & TOUCH_TOGETHER)
         return NO_CLASH;
-    if (E.config.mode == MODE_SC || (a->mode | b->mode) & TOUCH_OBJECT || a->address != b->address ||
+    if (E.config.mode != MODE_C11 || (a->mode | b->mode) & TOUCH_OBJECT || a->address != b->address ||
         a->bytes != b->bytes)
         return ORDER_CLASH;
     return a->mode & TOUCH_READS && b->mode & writes ? READ_CLASH : NO_CLASH;

@@ -22,6 +22,7 @@ typedef struct {
     uint32_t handed;              /* and behind this transition */
     uint8_t thread;
     uint8_t waited;               /* it waits for the mutex while another thread holds it */
+    uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
     uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
@@ -33,7 +34,7 @@ typedef struct {
 typedef struct { uint32_t node; uint16_t options, taken; } ReducedValue;
 
 /* What a thread announced. */
-typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins; } Announced;
+typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins, drains; } Announced;
 
 SHARED struct {
     ReducedNode *nodes;
@@ -50,7 +51,8 @@ SHARED struct {
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
     Announced announced[REDUCED_THREADS];
     uintptr_t next_mutex;         /* of the step about to be announced */
-    uint8_t next_joins;
+    uint8_t next_joins, next_drains;
+    uint8_t quiet;                /* no thread could go on, and something happened by itself */
 } reduction;
 
 static int would_wait_for_mutex(uintptr_t mutex, int thread);
@@ -82,14 +84,15 @@ static __attribute__((noinline)) void note_only(uintptr_t address, int mode)
 {
     Footprint *f = footprint_now();
     if (f) {
-        f->all = 0;
+        f->all = reduction.nodes[reduction.node_at - 1].quiet;
         add_touch(f, address, 1, (uint8_t)mode);
     }
 }
 
 static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t bytes, EngineOp op)
 {
-    note_touch(address, bytes, (op == OP_STORE ? 0 : TOUCH_READS) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
+    int reads = op != OP_STORE && op != OP_FLUSH;
+    note_touch(address, bytes, (reads ? TOUCH_READS : 0) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
     if (op != OP_LOAD && footprint_now())
         reduction.nodes[reduction.node_at - 1].stored = current->step;
 }
@@ -159,6 +162,14 @@ static __attribute__((noinline)) void note_failed(uintptr_t address, uint32_t by
         reduction.nodes[reduction.node_at - 1].stored = 0;
 }
 
+/* What the transition does depends on all others, and the other way round. */
+static __attribute__((noinline)) void note_all(void)
+{
+    Footprint *f = current && current->controlled ? footprint_now() : NULL;
+    if (f)
+        f->all = 1;
+}
+
 /* A lock or the like is released, or ends. */
 static __attribute__((noinline)) void note_object(uintptr_t address)
 {
@@ -199,6 +210,42 @@ static void will_join(uintptr_t handle)
 {
     if (handle > (uintptr_t)E.config.n_threads && handle <= (uintptr_t)E.n && &E.threads[handle - 1] != current)
         reduction.next_joins = (uint8_t)handle;
+}
+
+/* The step about to be announced empties the thread's buffer first, whatever it finds. */
+static inline void will_drain(void)
+{
+    if (unlikely(E.reducing))
+        reduction.next_drains = 1;
+}
+
+/* A store enters the buffer: others notice it when it leaves. */
+static void note_buffered(Buffered *b)
+{
+    Footprint *f = footprint_now();
+    b->node = (int32_t)reduction.node_at - 1;
+    if (f && f->announced) {
+        f->announced = 0;
+        memmove(f->touches, f->touches + 1, --f->n * sizeof *f->touches);
+    }
+}
+
+/* The load read what the thread has in its buffer: it touches that, and not the location. */
+static void note_forwarded(const Thread *t, uintptr_t address, uint32_t bytes)
+{
+    Footprint *f = footprint_now();
+    for (int i = 0; f && i < f->n; i++)
+        if (f->touches[i].address == address && f->touches[i].bytes == bytes)
+            f->touches[i] = (Touch){key_of_own(t, address), 1, TOUCH_OBJECT | TOUCH_READS};
+}
+
+/* No thread can go on, so something happens by itself: a deadline passes, or those that wait look
+ * again. What follows comes behind all that was before. */
+static __attribute__((noinline)) void note_quiet(void)
+{
+    reduction.quiet = 1;
+    reduction.stuck = 0;
+    reduction.waiting = reduction.ready = 0;
 }
 
 static int reduction_reserve(void)
@@ -255,7 +302,8 @@ static void reduction_begin(int reducing)
     reduction.stuck = reduction.nothing_new = 0;
     reduction.waiting = 0;
     reduction.ready = ~UINT64_C(0);
-    reduction.next_mutex = reduction.next_joins = 0;
+    reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
+    reduction.quiet = 0;
     memset(reduction.announced, 0, sizeof reduction.announced);
     for (int i = 0; i < REDUCED_THREADS; i++)
         reduction.enablers[i] = -1;
@@ -269,7 +317,8 @@ static uint64_t would_wait(uint64_t mask)
         int u = __builtin_ctzll(rest);
         const Announced *next = &reduction.announced[u];
         if ((next->mutex && would_wait_for_mutex(next->mutex, u)) ||
-            (next->joins && !E.threads[next->joins - 1].done))
+            (next->joins && (!E.threads[next->joins - 1].done || E.threads[next->joins - 1].buffer_count)) ||
+            (next->drains && E.threads[u].buffer_count))
             waits |= E.threads[u].bit;
     }
     return waits;
@@ -356,10 +405,12 @@ static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t
 static void begin_transition(ReducedNode *node)
 {
     Announced *next = &reduction.announced[node->thread];
+    int thread = node->thread;
     if (reduction.node_at >= reduction.changed) {
         Footprint *f = &node->footprint;
         f->n = f->late = f->announced = 0;
-        f->all = next->all;
+        f->all = next->all | reduction.quiet;
+        node->quiet = reduction.quiet;
         node->acquired = 0;
         node->stored = node->read = 0;
         node->waited = next->mutex != 0;
@@ -369,13 +420,19 @@ static void begin_transition(ReducedNode *node)
             add_touch(f, next->address, 1, next->mutex ? mode | TOUCH_HARD : mode);
             f->announced = next->mutex == 0;
         }
+        if (next->drains && E.config.mode == MODE_TSO)
+            add_touch(f, KEY_ENDS + (uintptr_t)thread, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
+        if (is_buffer(thread))
+            node->enabler = oldest_stored(thread);
     }
     reduction.enablers[node->thread] = -1;
     *next = (Announced){0};
+    reduction.quiet = 0;
     reduction.node_at++;
 }
 
-/* The transition of a thread ends here; which of the threads in the mask makes the next one? */
+/* The transition of a thread ends here; which of the threads in the mask makes the next one? NULL:
+ * a store left a buffer instead. */
 static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
 {
     ReducedNode *node;
@@ -383,7 +440,7 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
     uint64_t enabled, woken = mask & ~reduction.ready;
     if (reduction.stuck)
         return default_thread(t, mask);
-    if (E.n > REDUCED_THREADS) {
+    if (E.n > most_reduced_threads()) {
         reduction.unreduced |= UNREDUCED_THREADS;
         reduction.stuck = 1;
         return default_thread(t, mask);
@@ -391,7 +448,7 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
     reduction.ready = mask;
     for (; woken; woken &= woken - 1)
         reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
-    enabled = mask & ~would_wait(mask);
+    enabled = (mask & ~would_wait(mask)) | buffers_in(E.buffered);
     if (enabled == 0) {
         reduction.stuck = 1;
         reduction.waiting = mask;
@@ -406,6 +463,10 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
         node = new_node(t, enabled);
     }
     begin_transition(node);
+    if (is_buffer(node->thread)) {
+        leave_buffer(t, node->thread);
+        return NULL;
+    }
     chosen = &E.threads[node->thread];
     if (unlikely(E.recording) && mask & (mask - 1) && chosen != default_thread(t, mask)) {
         decision_made(t, CHOOSE_THREAD, (uint32_t)chosen->number + 1);
@@ -419,8 +480,9 @@ static void reduced_on_step(Thread *t)
 {
     if (t->number < REDUCED_THREADS)
         reduction.announced[t->number] = (Announced){
-            t->op_address, reduction.next_mutex, t->op_address == 0, t->op_writes, reduction.next_joins};
-    reduction.next_mutex = reduction.next_joins = 0;
+            t->op_address,        reduction.next_mutex, t->op_address == 0,
+            t->op_writes, reduction.next_joins, reduction.next_drains};
+    reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
     if (E.starting >= E.n && E.ready == t->bit && !E.buffered && !E.yielded)
         reduced_pick(t, t->bit);
 }
