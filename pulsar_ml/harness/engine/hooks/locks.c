@@ -137,7 +137,7 @@ static void leave_object(Thread *t)
 static inline void may_drain(const Thread *t)
 {
     if (unlikely(E.reducing) && t->buffer_count)
-        note_all();
+        give_up_reduction(UNREDUCED_MODE);
 }
 
 static void wait_for(Thread *t, Object *o, uint64_t pc)
@@ -313,15 +313,17 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
 static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o;
+    will_try();
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
-    may_drain(t);
     observe_lock(t, (uint32_t)(o - objects));
     if (o->owner >= 0 && !(kind == MUTEX_RECURSIVE && o->owner == t->number)) {
         if (unlikely(E.reducing))
             note_failed((uintptr_t)mutex, 1);
         return not_taken(t, o, EBUSY, pc);
     }
+    if (unlikely(E.reducing))
+        note_emptied(t);
     o->owner = t->number;
     o->count++;
     lock_touched(o, t);
@@ -367,6 +369,8 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
+    if (!tries && until == FOREVER)
+        will_drain();
     announce(t, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
     may_drain(t);
@@ -495,6 +499,8 @@ static Object *find_semaphore(Thread *t, sem_t *semaphore)
 static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
+    if (!tries && until == FOREVER)
+        will_drain();
     announce(t, (uintptr_t)semaphore, 1);
     o = find_semaphore(t, semaphore);
     may_drain(t);

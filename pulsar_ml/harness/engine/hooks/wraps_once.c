@@ -142,8 +142,9 @@ static uint32_t barrier_needs(const pthread_barrier_t *barrier) { return ((const
 static int barrier_wait(Thread *t, const pthread_barrier_t *barrier, uint64_t pc)
 {
     Object *o;
-    drain(t);
+    will_drain();
     announce(t, (uintptr_t)barrier, 1);
+    drain(t);
     o = find_object(t, barrier, OBJECT_BARRIER);
     lock_touched(o, t);
     released(t, o, o->clock, OP_WAIT, pc);

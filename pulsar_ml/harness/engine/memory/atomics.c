@@ -178,8 +178,8 @@ static void flush_oldest(Thread *t)
 
 static void drain(Thread *t)
 {
-    if (unlikely(t->buffer_count) && E.reducing)
-        note_all();
+    if (unlikely(t->buffer_count) && E.reducing)   /* they could have arrived before: no transition of theirs */
+        give_up_reduction(UNREDUCED_MODE);
     while (t->buffer_count)
         flush_oldest(t);
 }
@@ -190,7 +190,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     Buffered *b;
     if (t->buffer_count == ENGINE_BUFFER) {
         if (unlikely(E.reducing))
-            note_all();
+            give_up_reduction(UNREDUCED_MODE);
         flush_oldest(t);
         E.crowded++;
     }
@@ -231,6 +231,8 @@ static inline __attribute__((always_inline)) void atomic_store(int common, Threa
     if (!common && E.config.mode == MODE_TSO) {
         if (is_sc(order)) {
             drain(t);
+            if (unlikely(E.reducing))
+                note_emptied(t);
         } else if (t->buffer_count || (E.reducing ? enters_buffer(t) : choose(t, CHOOSE_DELAY, 2))) {
             buffer_store(t, address, width, order, pc, low, high);
             return;
@@ -322,6 +324,8 @@ INLINED uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t w
     uint32_t place;
     if (!common && t->buffer_count)
         drain(t);
+    if (!common && unlikely(E.reducing))
+        note_emptied(t);
     v = atomic_variable(common, t, address, width, OP_RMW, 1, pc);
     place = rmw_place(common, t, v, is_sc(order));
     m = message_in(common, history_of(v), place);
@@ -345,6 +349,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     uint32_t place, stale = 0;
     if (!common && t->buffer_count)
         drain(t);
+    if (!common && unlikely(E.reducing))
+        note_emptied(t);
     v = atomic_variable(common, t, address, width, OP_CAS, 1, pc);
     if (!common && unlikely(E.reducing))
         note_order(order, address, width);

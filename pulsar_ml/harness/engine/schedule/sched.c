@@ -69,6 +69,8 @@ static __attribute__((noinline)) void step_limit(Thread *t)
 {
     SHARED uint32_t returned_at;
     uint32_t returned = 0;
+    if (unlikely(E.reducing) && reduction.hurries)
+        give_up_loops();
     for (int i = 0; i < E.n; i++)
         returned += E.threads[i].call + E.threads[i].done;
     if (E.step == E.config.step_limit / 2) {

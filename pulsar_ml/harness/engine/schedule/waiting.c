@@ -127,7 +127,7 @@ static __attribute__((noinline)) void flush_last(Thread *t)
  * fires, or the execution is stuck. */
 static __attribute__((noinline)) void unstick(Thread *t)
 {
-    if (unlikely(E.reducing))
+    if (unlikely(E.reducing) && E.held_back | E.waiting | E.timed)
         note_quiet();
     if (E.held_back) {
         next_held_back();
@@ -245,7 +245,8 @@ static __attribute__((noinline)) uint32_t choose_reduced_pause(Thread *t, int64_
     uint32_t pause = waits ? PAUSE_LONG : PAUSE_ARRIVED;
     note_watched(t);
     if (t->turns > (uint32_t)E.config.turns || E.pauses + 1 >= LOOK_AGAIN)
-        give_up_reduction(UNREDUCED_LOOPS);
+        give_up_loops();
+    reduction.hurries |= !waits;
     if (E.strategy->row.kind != STRATEGY_REDUCES || (!waits && E.config.mode != MODE_C11)) {
         /* Older stores are read in no other mode. */
     } else if (in_vain || t->spun == (uint32_t)E.config.spins) {

@@ -16,6 +16,7 @@ typedef struct {
     uint64_t sleep;  /* threads whose next transition was searched from here or before */
     uint64_t half;   /* threads that slept, and were woken to read from a new store alone */
     uint64_t enabled;
+    uint64_t full;   /* threads whose next step waits until their buffers are empty */
     uintptr_t acquired;           /* the mutex that the transition took, or 0 */
     int32_t enabler;              /* the node whose transition let the thread go on; -1: none */
     uint32_t wakeups;             /* sequences with which the search has yet to begin here */
@@ -53,9 +54,14 @@ SHARED struct {
     uintptr_t next_mutex;         /* of the step about to be announced */
     uint8_t next_joins, next_drains;
     uint8_t quiet;                /* no thread could go on, and something happened by itself */
+    uint8_t hurries;              /* a thread that lets others go first went on at once */
 } reduction;
 
 static int would_wait_for_mutex(uintptr_t mutex, int thread);
+static int mutex_is_free(uintptr_t mutex);
+
+/* How an announced step empties the buffer of its thread. */
+enum { DRAINS = 1, DRAINS_IF_FREE };
 
 static __attribute__((noinline)) void give_up_reduction(int why)
 {
@@ -131,6 +137,13 @@ static __attribute__((noinline, noreturn)) void leave_execution(void)
 {
     E.failure.kind = END_BLOCKED;
     abandon();
+}
+
+/* The execution ends here: its loop would go on as long as the others do not. */
+static __attribute__((noinline, noreturn)) void give_up_loops(void)
+{
+    give_up_reduction(UNREDUCED_LOOPS);
+    leave_execution();
 }
 
 /* The thread stays asleep: it was woken for stores that it cannot read. */
@@ -216,7 +229,21 @@ static void will_join(uintptr_t handle)
 static inline void will_drain(void)
 {
     if (unlikely(E.reducing))
-        reduction.next_drains = 1;
+        reduction.next_drains = DRAINS;
+}
+
+/* The same of an attempt at a mutex, which does so when it gets the mutex. */
+static inline void will_try(void)
+{
+    if (unlikely(E.reducing))
+        reduction.next_drains = DRAINS_IF_FREE;
+}
+
+/* Mode tso: the step came when the thread's buffer was empty. */
+static __attribute__((noinline)) void note_emptied(const Thread *t)
+{
+    if (E.config.mode == MODE_TSO)
+        note_touch(KEY_ENDS + (uintptr_t)t->number, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
 }
 
 /* A store enters the buffer: others notice it when it leaves. */
@@ -245,7 +272,7 @@ static __attribute__((noinline)) void note_quiet(void)
 {
     reduction.quiet = 1;
     reduction.stuck = 0;
-    reduction.waiting = reduction.ready = 0;
+    reduction.ready = 0;
 }
 
 static int reduction_reserve(void)
@@ -303,10 +330,29 @@ static void reduction_begin(int reducing)
     reduction.waiting = 0;
     reduction.ready = ~UINT64_C(0);
     reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
-    reduction.quiet = 0;
+    reduction.quiet = reduction.hurries = 0;
     memset(reduction.announced, 0, sizeof reduction.announced);
     for (int i = 0; i < REDUCED_THREADS; i++)
         reduction.enablers[i] = -1;
+}
+
+/* The thread's next step empties its buffer, which still holds stores. */
+static int waits_for_buffer(int thread)
+{
+    const Announced *next = &reduction.announced[thread];
+    if (!next->drains || E.config.mode != MODE_TSO || is_buffer(thread) || !E.threads[thread].buffer_count)
+        return 0;
+    return next->drains == DRAINS || mutex_is_free(next->address);
+}
+
+/* Those of the threads in the mask that wait for nothing else. */
+static uint64_t threads_before_buffers(uint64_t mask)
+{
+    uint64_t found = 0;
+    for (uint64_t rest = mask; rest && unlikely(E.buffered); rest &= rest - 1)
+        if (waits_for_buffer(__builtin_ctzll(rest)))
+            found |= rest & -rest;
+    return found;
 }
 
 /* The threads in the mask whose announced step would wait. */
@@ -318,7 +364,7 @@ static uint64_t would_wait(uint64_t mask)
         const Announced *next = &reduction.announced[u];
         if ((next->mutex && would_wait_for_mutex(next->mutex, u)) ||
             (next->joins && (!E.threads[next->joins - 1].done || E.threads[next->joins - 1].buffer_count)) ||
-            (next->drains && E.threads[u].buffer_count))
+            (next->drains && waits_for_buffer(u)))
             waits |= E.threads[u].bit;
     }
     return waits;
@@ -351,6 +397,13 @@ static int next_sequence(ReducedNode *node)
         int thread = wakeups.all[at].thread;
         node->wakeups = wakeups.all[at].next;
         wakeups.all[at].next = NONE;
+        if (node->full >> thread & 1 && awake >> (thread + FIRST_BUFFER) & 1) {
+            wakeups.all[at].next = NONE;   /* the sequence follows when the buffer is empty */
+            node->handed = at;
+            node->thread = (uint8_t)(thread + FIRST_BUFFER);
+            node->kept = 0;
+            return 1;
+        }
         if (awake >> thread & 1) {
             node->handed = wakeups.all[at].child;
             wakeups.all[at].child = NONE;
@@ -379,7 +432,7 @@ static int first_thread(ReducedNode *node, const Thread *t)
 }
 
 /* A node at the end of the path, and its first transition. */
-static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t enabled)
+static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t enabled, uint64_t full)
 {
     ReducedNode *node, *before;
     if (!reduction_reserve()) {
@@ -390,6 +443,7 @@ static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t
     before = reduction.n_nodes ? node - 1 : NULL;
     node->sleep = node->half = 0;
     node->enabled = enabled;
+    node->full = full;
     node->wakeups = node->handed = NONE;
     if (before) {
         pass_sleep(node, before);
@@ -420,7 +474,7 @@ static void begin_transition(ReducedNode *node)
             add_touch(f, next->address, 1, next->mutex ? mode | TOUCH_HARD : mode);
             f->announced = next->mutex == 0;
         }
-        if (next->drains && E.config.mode == MODE_TSO)
+        if (next->drains == DRAINS && E.config.mode == MODE_TSO)
             add_touch(f, KEY_ENDS + (uintptr_t)thread, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
         if (is_buffer(thread))
             node->enabler = oldest_stored(thread);
@@ -451,7 +505,7 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
     enabled = (mask & ~would_wait(mask)) | buffers_in(E.buffered);
     if (enabled == 0) {
         reduction.stuck = 1;
-        reduction.waiting = mask;
+        reduction.waiting |= mask;
         return default_thread(t, mask);
     }
     if (reduction.node_at < reduction.n_nodes) {
@@ -460,7 +514,7 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
             fail_choices();
         node->enabled = enabled;
     } else {
-        node = new_node(t, enabled);
+        node = new_node(t, enabled, threads_before_buffers(mask & ~enabled));
     }
     begin_transition(node);
     if (is_buffer(node->thread)) {

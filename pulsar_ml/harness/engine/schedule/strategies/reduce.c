@@ -29,6 +29,8 @@ static void reduction_open(void)
     reduction.unreduced = 0;
     if (configured_strategy() != &REDUCE)
         return;
+    if (E.config.mode == MODE_TSO && E.config.n_weakened)
+        reduction.unreduced |= UNREDUCED_MODE;
     if (!E.config.races)
         reduction.unreduced |= UNREDUCED_RACES;
     if (E.config.lock_free)
