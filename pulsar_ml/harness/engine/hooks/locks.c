@@ -202,7 +202,7 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
     o->last = id;
-    if (unlikely(E.reducing) && o->kind == OBJECT_MUTEX)
+    if (unlikely(E.reducing) && o->kind == OBJECT_MUTEX && o->count == 1)
         note_mutex(o->address);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x8000);
     watch_reset(t);
