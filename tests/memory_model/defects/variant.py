@@ -203,6 +203,48 @@ DEFECTS = (
         ("load", "store"),
     ),
     Defect(
+        "a store leaves its buffer unnoticed",
+        REDUCTION + "buffers.c",
+        "    note_touch(KEY_ENDS + (uintptr_t)u->number, 1, TOUCH_OBJECT | TOUCH_WRITES",
+        "    if (!DEFECT)\n        note_touch(KEY_ENDS + (uintptr_t)u->number, 1, "
+        "TOUCH_OBJECT | TOUCH_WRITES",
+        "tso",
+        ("exchange", "cas", "fence", "lock"),
+    ),
+    Defect(
+        "a thread with a full buffer begins no sequence",
+        REDUCTION + "nodes.c",
+        "        if (node->full >> thread & 1 &&",
+        "        if (!DEFECT && node->full >> thread & 1 &&",
+        "tso",
+        ("lock", "try_lock"),
+    ),
+    Defect(
+        "a load and a store that leaves another thread's buffer come in any order",
+        REDUCTION + "footprints.c",
+        "    if (a->own && a->own == b->own &&",
+        "    if (a->own && (a->own == b->own || (DEFECT && b->own)) &&",
+        "tso",
+        ("load", "store"),
+    ),
+    Defect(
+        "a clock that is set wakes its waiters unnoticed",
+        "hooks/locks.c",
+        "    note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);\n",
+        "    if (DEFECT)\n        return;\n"
+        "    note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);\n",
+        "sc",
+        ("lock_for", "timed_wait", "lock_until"),
+    ),
+    Defect(
+        "what waits at a time-out comes behind nothing",
+        REDUCTION + "races.c",
+        "    for (uint32_t i = at; node->quiet && i-- > 0;)",
+        "    for (uint32_t i = at; node->quiet && !DEFECT && i-- > 0;)",
+        "sc",
+        ("lock_for", "timed_wait", "lock_until"),
+    ),
+    Defect(
         "a notification goes for one that wakes nobody",
         "hooks/locks.c",
         "    if (unlikely(E.reducing) && woken == 0)",

@@ -137,7 +137,7 @@ static void leave_object(Thread *t)
 static inline void may_drain(const Thread *t)
 {
     if (unlikely(E.reducing) && t->buffer_count)
-        give_up_reduction(UNREDUCED_MODE);
+        give_up_reduction(UNREDUCED_BUFFERS);
 }
 
 static void wait_for(Thread *t, Object *o, uint64_t pc)

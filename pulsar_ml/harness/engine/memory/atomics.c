@@ -17,7 +17,7 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
     touch(v, t);
     refresh(v, width);
     if (!common && unlikely(E.reducing))
-        note_access(address, width, op);
+        note_access(t, address, width, op);
     if (v->special)
         meet_special(t, v, op, writes, width, pc);
     return v;
@@ -57,10 +57,8 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
 }
 
 /* TSO: the load reads from the thread's own store, which is not in memory yet. */
-static __attribute__((noinline)) void note_own(const Thread *t, const Variable *v, uint32_t in_memory, uint32_t own)
+static __attribute__((noinline)) void note_own(const Thread *t, uint32_t in_memory, uint32_t own)
 {
-    if (unlikely(E.reducing))
-        note_forwarded(t, v->address, v->width);
     E.class_hash += mix64((uint64_t)t->step << 32 | own) - mix64((uint64_t)t->step << 32 | in_memory);
 }
 
@@ -95,7 +93,7 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
             }
         }
         if (own)
-            note_own(t, v, m->id, own);
+            note_own(t, m->id, own);
     }
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
@@ -179,7 +177,7 @@ static void flush_oldest(Thread *t)
 static void drain(Thread *t)
 {
     if (unlikely(t->buffer_count) && E.reducing)   /* they could have arrived before: no transition of theirs */
-        give_up_reduction(UNREDUCED_MODE);
+        give_up_reduction(UNREDUCED_BUFFERS);
     while (t->buffer_count)
         flush_oldest(t);
 }
@@ -190,7 +188,7 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     Buffered *b;
     if (t->buffer_count == ENGINE_BUFFER) {
         if (unlikely(E.reducing))
-            give_up_reduction(UNREDUCED_MODE);
+            give_up_reduction(UNREDUCED_BUFFERS);
         flush_oldest(t);
         E.crowded++;
     }

@@ -23,12 +23,6 @@ static int32_t oldest_stored(int buffer)
     return t->buffer[t->buffer_head].node;
 }
 
-/* The store of a thread to this location, while it is in the thread's buffer. */
-static uintptr_t key_of_own(const Thread *t, uintptr_t address)
-{
-    return address ^ (uintptr_t)(t->number + 1) << 56;
-}
-
 static void note_touch(uintptr_t address, uint32_t bytes, int mode);
 
 /* The oldest store of the buffer reaches memory, while `t` picks. */
@@ -38,7 +32,6 @@ static void leave_buffer(Thread *t, int buffer)
     if (unlikely(E.recording))
         decision_made(t, CHOOSE_FLUSH, 1 + (uint32_t)__builtin_popcountll(E.buffered & (u->bit - 1)));
     note_touch(KEY_ENDS + (uintptr_t)u->number, 1, TOUCH_OBJECT | TOUCH_WRITES | TOUCH_TOGETHER);
-    note_touch(key_of_own(u, u->buffer[u->buffer_head].address), 1, TOUCH_OBJECT | TOUCH_WRITES);
     flush_oldest(u);
     t->idle_points++;
 }

@@ -7,9 +7,8 @@
  * waits are transitions of their own, behind which the thread is not ready. */
 
 /* Why a search goes on without the reduction, as bits. */
-enum { UNREDUCED_MODE = 1, UNREDUCED_LOOPS = 2, UNREDUCED_TIME = 4, UNREDUCED_OBJECTS = 8, UNREDUCED_RACES = 16,
-       UNREDUCED_HELD = 32, UNREDUCED_THREADS = 64, UNREDUCED_PYTHON = 128, UNREDUCED_LIBRARY = 256,
-       UNREDUCED_MEMORY = 512 };
+enum { UNREDUCED_BUFFERS = 1, UNREDUCED_LOOPS = 2, UNREDUCED_OBJECTS = 4, UNREDUCED_RACES = 8, UNREDUCED_HELD = 16,
+       UNREDUCED_THREADS = 32, UNREDUCED_PYTHON = 64, UNREDUCED_LIBRARY = 128, UNREDUCED_MEMORY = 256 };
 
 typedef struct {
     Footprint footprint;          /* of the transition that is made from here */
@@ -95,10 +94,13 @@ static __attribute__((noinline)) void note_only(uintptr_t address, int mode)
     }
 }
 
-static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t bytes, EngineOp op)
+static __attribute__((noinline)) void note_access(const Thread *t, uintptr_t address, uint32_t bytes, EngineOp op)
 {
     int reads = op != OP_STORE && op != OP_FLUSH;
-    note_touch(address, bytes, (reads ? TOUCH_READS : 0) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
+    uint8_t mode = (reads ? TOUCH_READS : 0) | (op == OP_LOAD ? 0 : TOUCH_WRITES);
+    int owned = E.config.mode == MODE_TSO && (op == OP_LOAD || op == OP_FLUSH);
+    if (current->controlled && footprint_now())
+        add_touch_of(footprint_now(), address, bytes, mode, owned ? (uint8_t)(t->number + 1) : 0);
     if (op != OP_LOAD && footprint_now())
         reduction.nodes[reduction.node_at - 1].stored = current->step;
 }
@@ -255,15 +257,6 @@ static void note_buffered(Buffered *b)
         f->announced = 0;
         memmove(f->touches, f->touches + 1, --f->n * sizeof *f->touches);
     }
-}
-
-/* The load read what the thread has in its buffer: it touches that, and not the location. */
-static void note_forwarded(const Thread *t, uintptr_t address, uint32_t bytes)
-{
-    Footprint *f = footprint_now();
-    for (int i = 0; f && i < f->n; i++)
-        if (f->touches[i].address == address && f->touches[i].bytes == bytes)
-            f->touches[i] = (Touch){key_of_own(t, address), 1, TOUCH_OBJECT | TOUCH_READS};
 }
 
 /* No thread can go on, so something happens by itself: a deadline passes, or those that wait look

@@ -30,7 +30,7 @@ static void reduction_open(void)
     if (configured_strategy() != &REDUCE)
         return;
     if (E.config.mode == MODE_TSO && E.config.n_weakened)
-        reduction.unreduced |= UNREDUCED_MODE;
+        reduction.unreduced |= UNREDUCED_BUFFERS;
     if (!E.config.races)
         reduction.unreduced |= UNREDUCED_RACES;
     if (E.config.lock_free)
