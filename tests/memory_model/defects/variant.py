@@ -82,8 +82,10 @@ DEFECTS = (
         "a read-modify-write leaves the store buffer",
         "memory/atomics.c",
         "    if (!common && t->buffer_count)\n        drain(t);\n"
+        "    if (!common && unlikely(E.reducing))\n        note_emptied(t);\n"
         "    v = atomic_variable(common, t, address, width, OP_RMW",
         "    if (!common && t->buffer_count && !DEFECT)\n        drain(t);\n"
+        "    if (!common && unlikely(E.reducing))\n        note_emptied(t);\n"
         "    v = atomic_variable(common, t, address, width, OP_RMW",
         "tso",
         ("exchange",),
@@ -172,7 +174,7 @@ DEFECTS = (
     ),
     Defect(
         "a sleeping thread is woken by nothing",
-        REDUCTION + "nodes.c",
+        REDUCTION + "picks.c",
         "Clash how = clash(",
         "Clash how = DEFECT ? NO_CLASH : clash(",
         "sc",
@@ -213,7 +215,7 @@ DEFECTS = (
     ),
     Defect(
         "a thread with a full buffer begins no sequence",
-        REDUCTION + "nodes.c",
+        REDUCTION + "picks.c",
         "        if (node->full >> thread & 1 &&",
         "        if (!DEFECT && node->full >> thread & 1 &&",
         "tso",
@@ -228,19 +230,10 @@ DEFECTS = (
         ("load", "store"),
     ),
     Defect(
-        "a clock that is set wakes its waiters unnoticed",
-        "hooks/locks.c",
-        "    note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);\n",
-        "    if (DEFECT)\n        return;\n"
-        "    note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);\n",
-        "sc",
-        ("lock_for", "timed_wait", "lock_until"),
-    ),
-    Defect(
-        "what waits at a time-out comes behind nothing",
-        REDUCTION + "races.c",
-        "    for (uint32_t i = at; node->quiet && i-- > 0;)",
-        "    for (uint32_t i = at; node->quiet && !DEFECT && i-- > 0;)",
+        "looks at the clock and deadlines come in any order",
+        REDUCTION + "footprints.c",
+        "    if (!overlap(a, b) || !((a->mode",
+        "    if (!overlap(a, b) || (DEFECT && a->address == KEY_CLOCK) || !((a->mode",
         "sc",
         ("lock_for", "timed_wait", "lock_until"),
     ),

@@ -1,6 +1,6 @@
-/* Mode tso in a search with reduction: each thread's buffer is a thread of the search beside it, whose
- * next transition is that the oldest store reaches memory. Every store enters the buffer. A thread
- * whose next step empties its buffer is not offered before the buffer is empty. */
+/* Mode tso in a search with reduction: each thread's buffer is a thread of the search beside it,
+ * whose next transition is that the oldest store reaches memory. Every store enters the buffer. A
+ * thread whose next step empties its buffer is not offered before the buffer is empty. */
 
 enum { FIRST_BUFFER = 8, MOST_WITH_BUFFERS = FIRST_BUFFER };
 

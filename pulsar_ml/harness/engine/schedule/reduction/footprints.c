@@ -53,7 +53,8 @@ static void join_footprint(Footprint *into, const Footprint *from)
 {
     into->all |= from->all;
     for (int i = 0; i < from->n; i++)
-        add_touch_of(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode, from->touches[i].own);
+        add_touch_of(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode,
+                     from->touches[i].own);
     into->late |= from->late;
 }
 
