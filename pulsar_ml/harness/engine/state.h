@@ -113,7 +113,8 @@ typedef struct Thread {
     void *value;
     LibraryState library;
     struct Owned *owned;  /* thread-local variables and the like, see own.c; NULL: never any */
-    uint32_t spun, looks;         /* of a search with reduction: turns at once; looks at the clock */
+    /* Of a search with reduction: turns that went on at once, and looks at the clock. */
+    uint32_t spun, looks;
 } Thread;
 
 /* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */

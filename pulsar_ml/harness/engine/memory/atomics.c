@@ -176,7 +176,8 @@ static void flush_oldest(Thread *t)
 
 static void drain(Thread *t)
 {
-    if (unlikely(t->buffer_count) && E.reducing)   /* they could have arrived before: no transition of theirs */
+    /* The stores could have arrived before, by transitions that this execution does not have. */
+    if (unlikely(t->buffer_count) && E.reducing)
         give_up_reduction(UNREDUCED_BUFFERS);
     while (t->buffer_count)
         flush_oldest(t);

@@ -1,5 +1,5 @@
-/* The search of strategy "reduce" at work: nodes and choices of values of the path, which threads may
- * make the next transition, and which one does. */
+/* The search of strategy "reduce" during an execution: nodes and choices of values of the path,
+ * which threads may make the next transition, and which one does. */
 
 static int reduction_reserve(void)
 {
