@@ -30,6 +30,7 @@ from pulsar_ml.specs.delayed_manager import FULL, NONE, SLOTS, TOPICS, VIEWS
 Pair = tuple[int, int]  # bucket and message
 
 MOST_KEY = 2**63
+NOBODY = -1  # no thread
 
 
 class Topic:
@@ -41,7 +42,7 @@ class Topic:
         self.number = number
         self.sure: frozenset[Pair] = frozenset()  # added by calls that ended; perhaps pruned
         self.ever: frozenset[Pair] = frozenset()  # by calls that began
-        self.ticks: tuple[int, ...] = (tick,)
+        self.ticks: tuple[tuple[int, int], ...] = ((tick, NOBODY),)  # and the threads that set them
         self.top_mark = NONE  # the highest mark-delete position of any view
         self.open_views = 0
 
@@ -136,7 +137,7 @@ class Model:
         "mark_delete": "As clear. Messages that the mark lets other calls prune go at a later "
         "moment.",
         "set_tick": "Calls under way may use the old tick, and so may threads that do not know of "
-        "the call.",
+        "the call. Of two calls that do not know of each other, the earlier one may stay.",
         "fire": "Each view by itself; -1: the timer was not armed, or for later.",
         "timer": "The state of one moment. Messages that are being added may have no timer yet.",
         "topic": "Messages: at most those that were added. Buckets: those of one moment.",
@@ -157,7 +158,7 @@ class Model:
         self.slots = list(range(SLOTS))
         for slot in range(SLOTS):
             self.join(slot % TOPICS)
-        # By thread: the ticks that it may not be behind, and its call under way.
+        # By thread: the tick that it set last, by topic, and its call under way.
         self.known: list[dict[int, int]] = [{} for _ in range(threads)]
         self.under_way: list[DelayedCall | None] = [None] * threads
         self.adding: list[Adding | None] = [None] * threads
@@ -192,8 +193,14 @@ class Model:
         return view
 
     def ticks(self, topic: Topic, thread: int) -> tuple[int, ...]:
-        """The topics that a call of a thread may use."""
-        return topic.ticks[self.known[thread].get(topic.number, 0) :]
+        """The ticks that a call of a thread may use: none before its own last one, which may
+        itself stand before those that others set, as nothing orders the stores.
+        """
+        last = self.known[thread].get(topic.number, 0)
+        later = [tick for tick, _ in topic.ticks[last:]]
+        if last and not self.fresh:
+            later += [tick for tick, by in topic.ticks[:last] if by not in (thread, NOBODY)]
+        return tuple(later)
 
     def limits(self, topic: Topic, thread: int) -> list[int]:
         return [self.rule.limit(tick, self.clocks[thread]) for tick in self.ticks(topic, thread)]
@@ -284,7 +291,7 @@ class Model:
         view = self.views[place]
         if operation == "set_tick":
             self.known[thread][view.topic.number] = len(view.topic.ticks)
-            view.topic.ticks += (arguments[1],)
+            view.topic.ticks += ((arguments[1], thread),)
         elif operation == "fire":
             return -1 <= words[0] <= VIEWS
         elif operation == "timer":

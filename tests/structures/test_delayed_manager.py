@@ -252,3 +252,27 @@ def call(operation: str, at: int, *words: int, status: int = TRACKED, thread: in
 )
 def test_answers_are_judged_by_what_others_may_do_meanwhile(rows: list[Row], legal: bool) -> None:
     assert (refused(*rows) == "") is legal
+
+
+@pytest.mark.parametrize(
+    ("setters", "ordered", "legal"),
+    [
+        ((0, 1), False, True),  # nothing orders the stores: the first one may stay
+        ((0, 1), True, False),  # sequentially consistent: the second one stays
+        ((1, 1), False, False),  # its own older one
+        ((1,), False, False),  # the first tick of all
+    ],
+)
+def test_a_tick_may_stay_that_another_thread_set_earlier(
+    setters: tuple[int, ...], ordered: bool, legal: bool
+) -> None:
+    """A message due in one millisecond is delivered at once with a tick of 1, kept with one of 0."""
+    rows: list[Row] = [
+        (thread, "set_tick", (MINE, tick), answer(TRACKED), 2 * at, 2 * at + 1)
+        for at, (thread, tick) in enumerate(zip(setters, (1, 0)[-len(setters) :], strict=True))
+    ]
+    rows.append(add(1, 8, 9, thread=1, status=DELIVER_NOW))
+    settings = {**SETTINGS, "tick": 15, "strict": 0}
+    judge = ModelJudge(delayed_answers.Model)
+    message = judge.message(history(rows, settings), 2, fresh=ordered)
+    assert (message == "") is legal
