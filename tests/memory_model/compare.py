@@ -23,7 +23,7 @@ from tests.memory_model.models import allowed
 EXECUTIONS = 300_000  # a search that does not end within these proves nothing missing
 SAMPLES = 20  # executions of each sampler
 SHOWN = 4  # outcomes
-REDUCED = ("sc", "c11")  # modes whose searches strategy "reduce" makes smaller
+REDUCED = ("sc", "tso", "c11")  # modes whose searches strategy "reduce" makes smaller
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,6 +27,7 @@ typedef struct {
     uint32_t now;                 /* the thread's clock when it was issued */
     uint8_t width, released, order;
     int32_t event;                /* of the trace */
+    int32_t node;                 /* of a search with reduction */
     uint64_t pc;
     CLOCK(clock);
 } Buffered;
@@ -112,6 +113,8 @@ typedef struct Thread {
     void *value;
     LibraryState library;
     struct Owned *owned;  /* thread-local variables and the like, see own.c; NULL: never any */
+    /* Of a search with reduction: turns that went on at once, and looks at the clock. */
+    uint32_t spun, looks;
 } Thread;
 
 /* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */

@@ -21,13 +21,12 @@ MOST_CHOICES = 1 << 16  # of a path; an execution has no more steps
 REDUCE = "reduce"  # the strategy
 # Bits of the statistic "unreduced", in the order of the engine's.
 REASONS = (
-    "mode tso",
-    "loops that wait, yields or sleeps",
-    "time-outs or clocks",
-    "locks other than mutexes and conditions",
+    "stores of mode tso that arrive within a step",
+    "a loop that yields again and again",
+    "annotated synchronisation",
     "races that are allowed or not detected",
     "a check of lock-freedom",
-    "more than 16 threads",
+    "more than 16 threads, or 8 in mode tso",
     "Python code",
     "random numbers or keys of thread-specific data",
     "no memory",

@@ -79,8 +79,10 @@ DEFECTS = (
         "a read-modify-write leaves the store buffer",
         "memory/atomics.c",
         "    if (!common && t->buffer_count)\n        drain(t);\n"
+        "    if (!common && unlikely(E.reducing))\n        note_emptied(t);\n"
         "    v = atomic_variable(common, t, address, width, OP_RMW",
         "    if (!common && t->buffer_count && !DEFECT)\n        drain(t);\n"
+        "    if (!common && unlikely(E.reducing))\n        note_emptied(t);\n"
         "    v = atomic_variable(common, t, address, width, OP_RMW",
         "tso",
         ("exchange",),
@@ -169,7 +171,7 @@ DEFECTS = (
     ),
     Defect(
         "a sleeping thread is woken by nothing",
-        REDUCTION + "nodes.c",
+        REDUCTION + "picks.c",
         "Clash how = clash(",
         "Clash how = DEFECT ? NO_CLASH : clash(",
         "sc",
@@ -198,6 +200,39 @@ DEFECTS = (
         "    if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11 || DEFECT)",
         "c11",
         ("load", "store"),
+    ),
+    Defect(
+        "a store leaves its buffer unnoticed",
+        REDUCTION + "buffers.c",
+        "    note_touch(KEY_ENDS + (uintptr_t)u->number, 1, TOUCH_OBJECT | TOUCH_WRITES",
+        "    if (!DEFECT)\n        note_touch(KEY_ENDS + (uintptr_t)u->number, 1, "
+        "TOUCH_OBJECT | TOUCH_WRITES",
+        "tso",
+        ("exchange", "cas", "fence", "lock"),
+    ),
+    Defect(
+        "a thread with a full buffer begins no sequence",
+        REDUCTION + "picks.c",
+        "        if (node->full >> thread & 1 &&",
+        "        if (!DEFECT && node->full >> thread & 1 &&",
+        "tso",
+        ("lock", "try_lock"),
+    ),
+    Defect(
+        "a load and a store that leaves another thread's buffer come in any order",
+        REDUCTION + "footprints.c",
+        "    if (a->own && a->own == b->own &&",
+        "    if (a->own && (a->own == b->own || (DEFECT && b->own)) &&",
+        "tso",
+        ("load", "store"),
+    ),
+    Defect(
+        "nothing is searched behind a time-out beside a thread that waits for a mutex",
+        REDUCTION + "nodes.c",
+        "    reduction.stuck = 0;\n    reduction.ready = 0;",
+        "    reduction.stuck &= DEFECT;\n    reduction.ready = 0;",
+        "sc",
+        ("lock_for", "timed_wait", "lock_until"),
     ),
     Defect(
         "a notification goes for one that wakes nobody",

@@ -53,7 +53,7 @@ static void thread_end(Thread *t)
 {
     t->done = 1;
     if (unlikely(E.reducing))
-        note_object(KEY_ENDS + (uintptr_t)t->number);
+        note_touch(KEY_ENDS + (uintptr_t)t->number, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES | TOUCH_TOGETHER);
     t->op_address = 0;
     E.ready &= ~t->bit;
     E.yielded &= ~t->bit;
@@ -64,8 +64,7 @@ static void thread_end(Thread *t)
         switch_to(t, start_next());
     } else if (E.live == 0) {
         /* Stores of a thread that has ended may still be on their way; joining waits for them. */
-        while (E.buffered)
-            drain(&E.threads[__builtin_ctzll(E.buffered)]);
+        flush_last(t);
         switch_to(t, &E.main);
     } else {
         t->step++;

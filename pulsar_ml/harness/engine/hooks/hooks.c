@@ -233,10 +233,12 @@ EXPORT void *__wrap_memset(void *into, int byte, size_t bytes) { return set_byte
 
 /* The step of a thread that is not just controlled, see special_access(). */
 static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
-                                                      int writes, uint64_t pc)
+                                                      int writes, int drains, uint64_t pc)
 {
     settle(t);
     E.hooks++;
+    if (drains)
+        will_drain();
     announce(t, address, writes);
     if (t->controlled & NOTES_PLACES)
         note_places(t, address, width, op, pc);
@@ -245,16 +247,17 @@ static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t addre
 }
 
 /* The running thread when the access is a step of it; if not, the access is made as it stands. An
- * access to the thread's own stack is a step too: a lock's node may lie there for others to see. */
+ * access to the thread's own stack is a step too: a lock's node may lie there for others to see.
+ * drains: mode tso, the step empties the thread's buffer first. */
 static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t width, EngineOp op, int writes,
-                                                             uint64_t pc)
+                                                             int drains, uint64_t pc)
 {
     Thread *t = current;
     if (unlikely(t == NULL))
         return NULL;
     if (unlikely(t->controlled != CONTROLLED)) {
         if (t->controlled)
-            return special_step(t, (uintptr_t)at, width, op, writes, pc);
+            return special_step(t, (uintptr_t)at, width, op, writes, drains, pc);
         main_access(t, (uintptr_t)at, width, op, pc);
         return NULL;
     }
@@ -367,7 +370,7 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
 #define FETCH(bits, type, name, kind)                                                               \
     EXPORT type __tsan_atomic##bits##_##name(volatile type *p, type x, int order)                   \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_RMW, 1, PC);                                \
+        Thread *t = step_of((void *)p, sizeof(type), OP_RMW, 1, 1, PC);                                \
         if (t == NULL) {                                                                            \
             type seen = plain_load##bits(p), before;                                                \
             while ((before = plain_cas##bits(p, seen, PLAIN_##kind(seen, x))) != seen)              \
@@ -381,7 +384,7 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
     EXPORT int __tsan_atomic##bits##_compare_exchange_##name(volatile type *p, type *expected, type x, \
                                                              int order, int fail_order)             \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, PC);                                \
+        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, 1, PC);                                \
         if (t == NULL) {                                                                            \
             type before = plain_cas##bits(p, *expected, x), wanted = *expected;                     \
             *expected = before;                                                                     \
@@ -394,14 +397,14 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
     MODEL(bits, type)                                                                               \
     EXPORT type __tsan_atomic##bits##_load(const volatile type *p, int order)                       \
     {                                                                                               \
-        Thread *t = step_of((void *)(uintptr_t)p, sizeof(type), OP_LOAD, 0, PC);                    \
+        Thread *t = step_of((void *)(uintptr_t)p, sizeof(type), OP_LOAD, 0, 0, PC);                    \
         if (unlikely(t == NULL))                                                                    \
             return plain_load##bits(p);                                                             \
         return model_load##bits(t, (uintptr_t)p, order & 7, PC);                                    \
     }                                                                                               \
     EXPORT void __tsan_atomic##bits##_store(volatile type *p, type x, int order)                    \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_STORE, 1, PC);                              \
+        Thread *t = step_of((void *)p, sizeof(type), OP_STORE, 1, is_sc(order & 7), PC);                              \
         if (unlikely(t == NULL))                                                                    \
             plain_store##bits(p, x, (int)(order) & 7);                                              \
         else                                                                                        \
@@ -419,7 +422,7 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
     EXPORT type __tsan_atomic##bits##_compare_exchange_val(volatile type *p, type expected, type x, \
                                                            int order, int fail_order)               \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, PC);                                \
+        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, 1, PC);                                \
         if (t == NULL)                                                                              \
             return plain_cas##bits(p, expected, x);                                                 \
         model_cas##bits(t, (uintptr_t)p, &expected, x, order & 7, fail_order & 7, 0, PC);           \
@@ -447,10 +450,12 @@ EXPORT void __tsan_atomic_thread_fence(int order)
     if (order < 0)
         return;
     /* Only a seq_cst fence is felt by others before the thread's next access. */
-    if (is_sc(order))
+    if (is_sc(order)) {
+        will_drain();
         announce(t, 0, 1);
+    }
     if (unlikely(E.reducing) && is_sc(order))
-        note_only(KEY_FENCES, TOUCH_OBJECT | TOUCH_READS | (E.config.mode == MODE_SC ? 0 : TOUCH_WRITES));
+        note_only(KEY_FENCES, TOUCH_OBJECT | TOUCH_READS | (E.config.mode == MODE_C11 ? TOUCH_WRITES : 0));
     fence(t, order);
     if (unlikely(E.recording)) {
         int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, PC);

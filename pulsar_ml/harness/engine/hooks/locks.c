@@ -1,7 +1,7 @@
-/* Blocking: mutexes, read-write locks, condition variables, semaphores and futexes of the code
- * under test, by address. They order memory as release and acquire do. A thread that cannot go on
- * leaves the ready set; with nobody left the execution is a deadlock, explained by who waits for
- * whom. */
+/* Blocking: mutexes, read-write locks, condition variables and futexes of the code under test, by
+ * address; semaphores are in wraps_locks.c. They order memory as release and acquire do. A thread
+ * that cannot go on leaves the ready set; with nobody left the execution is a deadlock, explained
+ * by who waits for whom. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -39,7 +39,7 @@ static Object *find_object(Thread *t, const void *at, ObjectKind kind)
 {
     uintptr_t address = (uintptr_t)at;
     Object *o = NULL;
-    if (unlikely(E.reducing) && kind != OBJECT_MUTEX && kind != OBJECT_CONDITION && kind != OBJECT_THREAD)
+    if (unlikely(E.reducing) && kind >= OBJECT_NOTED)
         give_up_reduction(UNREDUCED_OBJECTS);
     for (uint32_t i = 0; i < n_objects; i++) {
         if (objects[i].address == address && objects[i].kind == kind)
@@ -133,6 +133,13 @@ static void leave_object(Thread *t)
         objects[t->blocked_on].blocked &= ~t->bit;
 }
 
+/* The step empties the thread's buffer or does not, depending on what it finds. */
+static inline void may_drain(const Thread *t)
+{
+    if (unlikely(E.reducing) && t->buffer_count)
+        give_up_reduction(UNREDUCED_BUFFERS);
+}
+
 static void wait_for(Thread *t, Object *o, uint64_t pc)
 {
     t->blocked_at = pc;
@@ -141,10 +148,32 @@ static void wait_for(Thread *t, Object *o, uint64_t pc)
     drain(t);
     block(t);
     t->blocked_on = NONE;
+    if (unlikely(E.reducing) && o->kind != OBJECT_CONDITION && o->kind != OBJECT_THREAD)
+        note_object(o->address);
+}
+
+/* Those that wait until a deadline at most are woken by something else, or a thread sets the
+ * clock: the order matters. */
+static __attribute__((noinline)) void note_woken(uint64_t which)
+{
+    if (E.timed & which)
+        note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS);
+}
+
+static __attribute__((noinline)) void note_clock(int64_t now)
+{
+    note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+    for (uint64_t rest = E.timed; rest; rest &= rest - 1) {
+        const Thread *t = &E.threads[__builtin_ctzll(rest)];
+        if (t->deadline <= now && t->blocked_on != NONE)
+            note_object(objects[t->blocked_on].address);
+    }
 }
 
 static void release_blocked(Object *o, uint64_t which)
 {
+    if (unlikely(E.reducing))
+        note_woken(which);
     o->blocked &= ~which;
     E.ready |= which;
     E.timed &= ~which;
@@ -173,7 +202,7 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
     E.hooks++;
     E.class_hash += mix64((uint64_t)o->last << 32 | id);
     o->last = id;
-    if (unlikely(E.reducing) && o->kind == OBJECT_MUTEX)
+    if (unlikely(E.reducing) && o->kind == OBJECT_MUTEX && o->count == 1)
         note_mutex(o->address);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x8000);
     watch_reset(t);
@@ -213,7 +242,7 @@ static int too_late(Thread *t, int64_t until)
     if (until == FOREVER)
         return 0;
     if (unlikely(E.reducing))
-        give_up_reduction(UNREDUCED_TIME);
+        note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS);
     if (until <= E.now_ns) {
         turn_over(t, 0);
         return 1;
@@ -257,10 +286,14 @@ static int not_taken(Thread *t, const Object *o, int error, uint64_t pc)
 static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
-    if (unlikely(E.reducing) && until == FOREVER)
+    if (unlikely(E.reducing) && until == FOREVER) {
         reduction.next_mutex = (uintptr_t)mutex;
+        will_drain();
+    }
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
+    if (until != FOREVER)
+        may_drain(t);
     if (until != FOREVER)
         observe_lock(t, (uint32_t)(o - objects));
     if (o->owner == t->number && kind == MUTEX_CHECKS)
@@ -280,6 +313,7 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
 static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o;
+    will_try();
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
     observe_lock(t, (uint32_t)(o - objects));
@@ -288,6 +322,8 @@ static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
             note_failed((uintptr_t)mutex, 1);
         return not_taken(t, o, EBUSY, pc);
     }
+    if (unlikely(E.reducing))
+        note_emptied(t);
     o->owner = t->number;
     o->count++;
     lock_touched(o, t);
@@ -319,6 +355,7 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
         o->count--;
         return 0;
     }
+    will_drain();
     if (kind == MUTEX_FOREIGN)
         announce(t, (uintptr_t)mutex, 1);
     else
@@ -332,8 +369,11 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
+    if (!tries && until == FOREVER)
+        will_drain();
     announce(t, (uintptr_t)lock, 1);
     o = find_object(t, lock, OBJECT_RWLOCK);
+    may_drain(t);
     if (tries || until != FOREVER)
         observe_lock(t, (uint32_t)(o - objects));
     if (o->owner == t->number && !tries && until == FOREVER)
@@ -361,6 +401,7 @@ static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
     Object *o = find_object(t, lock, OBJECT_RWLOCK);
     if (o->owner != t->number && !(o->readers & t->bit))
         misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
+    will_drain();
     announce_unlock(t, (uint32_t)(o - objects), (uintptr_t)lock);
     drain(t);
     if (o->owner == t->number) {
@@ -379,6 +420,7 @@ static int condition_wait(Thread *t, const void *condition, const void *mutex, i
 {
     Object *o, *held;
     int spurious, late = 0;
+    will_drain();
     announce(t, (uintptr_t)condition, 1);
     o = find_object(t, condition, OBJECT_CONDITION);
     spurious = E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2);
@@ -399,6 +441,8 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 {
     Object *o;
     int woken = 0;
+    if (kind == OBJECT_FUTEX)
+        will_drain();
     announce(t, (uintptr_t)at, 1);
     if (kind == OBJECT_FUTEX)
         drain(t);                 /* a system call, so a barrier; notifying nobody is none */
@@ -421,6 +465,7 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
 static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t until, uint64_t pc)
 {
     Object *o;
+    will_drain();
     announce(t, (uintptr_t)word, 0);
     drain(t);
     if (!heap_ok((uintptr_t)word))
@@ -435,64 +480,4 @@ static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t unti
     if (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2))
         return 0;
     return wait_for_lock(t, o, until, pc);
-}
-
-/* The object of a semaphore, which takes over the value that sem_init or earlier calls gave it. */
-static Object *find_semaphore(Thread *t, sem_t *semaphore)
-{
-    Object *o = find_object(t, semaphore, OBJECT_SEMAPHORE);
-    if (o->owner == -1) {
-        int value = 0;
-        sem_getvalue(semaphore, &value);
-        o->count = (uint32_t)value;
-        o->owner = -2;
-    }
-    return o;
-}
-
-/* 0, EAGAIN or ETIMEDOUT. */
-static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until, uint64_t pc)
-{
-    Object *o;
-    announce(t, (uintptr_t)semaphore, 1);
-    o = find_semaphore(t, semaphore);
-    while (o->count == 0) {
-        if (tries)
-            return not_taken(t, o, EAGAIN, pc);
-        if (wait_for_lock(t, o, until, pc))
-            return not_taken(t, o, ETIMEDOUT, pc);
-    }
-    o->count--;
-    lock_touched(o, t);
-    acquired(t, o, OP_LOCK, pc);
-    return 0;
-}
-
-/* A look at the value is a step. It orders nothing, and finds the newest value. */
-static int semaphore_value(Thread *t, sem_t *semaphore, uint64_t pc)
-{
-    Object *o;
-    announce(t, (uintptr_t)semaphore, 0);
-    o = find_semaphore(t, semaphore);
-    E.hooks++;
-    lock_touched(o, t);
-    for (int i = 0; i < E.n; i++)
-        E.touched_twice |= i != t->number && o->clock[i] > 0;   /* that thread posted */
-    E.class_hash += mix64(mix64((uint64_t)o->last << 32 | t->step) + o->count);
-    hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ o->count ^ 0xA000);
-    t->watch_lost = 1;
-    if (unlikely(E.recording))
-        trace_event(t, OP_LOOK, (uintptr_t)semaphore, (int)sizeof(int), o->count, pc);
-    return (int)o->count;
-}
-
-static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)
-{
-    Object *o;
-    announce(t, (uintptr_t)semaphore, 1);
-    drain(t);
-    o = find_semaphore(t, semaphore);
-    o->count++;
-    released(t, o, o->clock, OP_UNLOCK, pc);
-    release_blocked(o, o->blocked);
 }

@@ -204,6 +204,70 @@ EXPORT int __wrap_sem_destroy(sem_t *s)
     return sem_destroy(s);
 }
 
+/* The object of a semaphore, which takes over the value that sem_init or earlier calls gave it. */
+static Object *find_semaphore(Thread *t, sem_t *semaphore)
+{
+    Object *o = find_object(t, semaphore, OBJECT_SEMAPHORE);
+    if (o->owner == -1) {
+        int value = 0;
+        sem_getvalue(semaphore, &value);
+        o->count = (uint32_t)value;
+        o->owner = -2;
+    }
+    return o;
+}
+
+/* 0, EAGAIN or ETIMEDOUT. */
+static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until, uint64_t pc)
+{
+    Object *o;
+    if (!tries && until == FOREVER)
+        will_drain();
+    announce(t, (uintptr_t)semaphore, 1);
+    o = find_semaphore(t, semaphore);
+    may_drain(t);
+    while (o->count == 0) {
+        if (tries)
+            return not_taken(t, o, EAGAIN, pc);
+        if (wait_for_lock(t, o, until, pc))
+            return not_taken(t, o, ETIMEDOUT, pc);
+    }
+    o->count--;
+    lock_touched(o, t);
+    acquired(t, o, OP_LOCK, pc);
+    return 0;
+}
+
+/* A look at the value is a step. It orders nothing, and finds the newest value. */
+static int semaphore_value(Thread *t, sem_t *semaphore, uint64_t pc)
+{
+    Object *o;
+    announce(t, (uintptr_t)semaphore, 0);
+    o = find_semaphore(t, semaphore);
+    E.hooks++;
+    lock_touched(o, t);
+    for (int i = 0; i < E.n; i++)
+        E.touched_twice |= i != t->number && o->clock[i] > 0;   /* that thread posted */
+    E.class_hash += mix64(mix64((uint64_t)o->last << 32 | t->step) + o->count);
+    hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ o->count ^ 0xA000);
+    t->watch_lost = 1;
+    if (unlikely(E.recording))
+        trace_event(t, OP_LOOK, (uintptr_t)semaphore, (int)sizeof(int), o->count, pc);
+    return (int)o->count;
+}
+
+static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)
+{
+    Object *o;
+    will_drain();
+    announce(t, (uintptr_t)semaphore, 1);
+    drain(t);
+    o = find_semaphore(t, semaphore);
+    o->count++;
+    released(t, o, o->clock, OP_UNLOCK, pc);
+    release_blocked(o, o->blocked);
+}
+
 /* The main thread finds nobody who could still post. */
 static int semaphore_of_main(sem_t *s, int tries, int change, uint64_t pc)
 {

@@ -12,6 +12,8 @@ static int once_enter(Thread *t, const void *at, int (*is_done)(const void *), u
     Object *o;
     announce(t, (uintptr_t)at, 1);
     o = find_object(t, at, OBJECT_ONCE);
+    if (unlikely(E.reducing))
+        note_object(KEY_ONCE);
     while (!is_done(at)) {
         if (o->owner < 0) {
             o->owner = t->number;
@@ -33,6 +35,8 @@ static int once_enter(Thread *t, const void *at, int (*is_done)(const void *), u
 static void once_leave(Thread *t, const void *at, uint64_t pc)
 {
     Object *o = find_object(t, at, OBJECT_ONCE);
+    if (unlikely(E.reducing))
+        note_object(KEY_ONCE);
     drain(t);
     o->owner = -1;
     released(t, o, o->clock, OP_UNLOCK, pc);
@@ -138,8 +142,9 @@ static uint32_t barrier_needs(const pthread_barrier_t *barrier) { return ((const
 static int barrier_wait(Thread *t, const pthread_barrier_t *barrier, uint64_t pc)
 {
     Object *o;
-    drain(t);
+    will_drain();
     announce(t, (uintptr_t)barrier, 1);
+    drain(t);
     o = find_object(t, barrier, OBJECT_BARRIER);
     lock_touched(o, t);
     released(t, o, o->clock, OP_WAIT, pc);
@@ -342,6 +347,8 @@ PYTHON(void, PyMutex_Unlock, uint8_t *);
 
 static void python_mutex_lock(Thread *t, uint8_t *bits, uint64_t pc)
 {
+    if (unlikely(E.reducing))
+        give_up_reduction(UNREDUCED_PYTHON);
     for (;;) {
         uint64_t seen = *bits, high = 0;
         announce(t, (uintptr_t)bits, 1);

@@ -17,7 +17,7 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
     touch(v, t);
     refresh(v, width);
     if (!common && unlikely(E.reducing))
-        note_access(address, width, op);
+        note_access(t, address, width, op);
     if (v->special)
         meet_special(t, v, op, writes, width, pc);
     return v;
@@ -56,13 +56,19 @@ static __attribute__((noinline)) int32_t trace_atomic(Thread *t, EngineOp op, co
     return at;
 }
 
+/* TSO: the load reads from the thread's own store, which is not in memory yet. */
+static __attribute__((noinline)) void note_own(const Thread *t, uint32_t in_memory, uint32_t own)
+{
+    E.class_hash += mix64((uint64_t)t->step << 32 | own) - mix64((uint64_t)t->step << 32 | in_memory);
+}
+
 /* Inlined for each width: most of the engine's time is spent here. */
 INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t width, int order,
                                                               uint64_t pc, uint64_t *low, uint64_t *high)
 {
     Variable *v = atomic_variable(common, t, address, width, OP_LOAD, 0, pc);
     History h = history_of(v);
-    uint32_t stale = 0;
+    uint32_t stale = 0, own = 0;
     int32_t from;
     Message *m;
     if (!only_newest(v, is_sc(order))) {
@@ -83,8 +89,11 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
                 *low = b->low;
                 *high = b->high;
                 from = b->event;
+                own = b->store;
             }
         }
+        if (own)
+            note_own(t, m->id, own);
     }
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
@@ -137,16 +146,18 @@ static void flush_oldest(Thread *t)
     Buffered *b = &t->buffer[t->buffer_head];
     Variable *v;
     Message *m;
+    uint32_t step = t->step;
     t->buffer_head = (t->buffer_head + 1) % ENGINE_BUFFER;
     if (--t->buffer_count == 0) {
         E.buffered &= ~t->bit;
         t->controlled &= (uint8_t)~HOLDS_STORES;
     }
     v = atomic_variable(0, t, b->address, b->width, OP_FLUSH, 1, b->pc);
+    t->step = b->store;           /* its name in classes is that of the step that made it */
     m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
+    t->step = step;
     m->low = b->low;
     m->high = b->high;
-    m->id = b->store;
     last_store(v)[t->number] = b->now;
     last_access(v)[t->number] = b->now;
     m->has_released = b->released;
@@ -165,6 +176,9 @@ static void flush_oldest(Thread *t)
 
 static void drain(Thread *t)
 {
+    /* The stores could have arrived before, by transitions that this execution does not have. */
+    if (unlikely(t->buffer_count) && E.reducing)
+        give_up_reduction(UNREDUCED_BUFFERS);
     while (t->buffer_count)
         flush_oldest(t);
 }
@@ -174,6 +188,8 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
 {
     Buffered *b;
     if (t->buffer_count == ENGINE_BUFFER) {
+        if (unlikely(E.reducing))
+            give_up_reduction(UNREDUCED_BUFFERS);
         flush_oldest(t);
         E.crowded++;
     }
@@ -189,12 +205,22 @@ static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address,
     E.buffered |= t->bit;
     t->controlled |= HOLDS_STORES;
     t->watch_lost = 1;
+    if (unlikely(E.reducing))
+        note_buffered(b);
     b->event = -1;
     if (unlikely(E.recording)) {
         b->event = trace_event(t, OP_BUFFER, address, (int)width, low, pc);
         if (b->event >= 0)
             events[b->event].order = (uint8_t)order;
     }
+}
+
+/* In a search with reduction every store does, and may leave at once. */
+static uint32_t enters_buffer(const Thread *t)
+{
+    if (unlikely(E.recording))
+        decision_made(t, CHOOSE_DELAY, 1);
+    return 1;
 }
 
 static inline __attribute__((always_inline)) void atomic_store(int common, Thread *t, uintptr_t address, uint32_t width,
@@ -204,7 +230,9 @@ static inline __attribute__((always_inline)) void atomic_store(int common, Threa
     if (!common && E.config.mode == MODE_TSO) {
         if (is_sc(order)) {
             drain(t);
-        } else if (t->buffer_count || choose(t, CHOOSE_DELAY, 2)) {
+            if (unlikely(E.reducing))
+                note_emptied(t);
+        } else if (t->buffer_count || (E.reducing ? enters_buffer(t) : choose(t, CHOOSE_DELAY, 2))) {
             buffer_store(t, address, width, order, pc, low, high);
             return;
         }
@@ -295,6 +323,8 @@ INLINED uint64_t atomic_rmw(int common, Thread *t, uintptr_t address, uint32_t w
     uint32_t place;
     if (!common && t->buffer_count)
         drain(t);
+    if (!common && unlikely(E.reducing))
+        note_emptied(t);
     v = atomic_variable(common, t, address, width, OP_RMW, 1, pc);
     place = rmw_place(common, t, v, is_sc(order));
     m = message_in(common, history_of(v), place);
@@ -318,6 +348,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     uint32_t place, stale = 0;
     if (!common && t->buffer_count)
         drain(t);
+    if (!common && unlikely(E.reducing))
+        note_emptied(t);
     v = atomic_variable(common, t, address, width, OP_CAS, 1, pc);
     if (!common && unlikely(E.reducing))
         note_order(order, address, width);

@@ -2,7 +2,7 @@
  * not picked waits in its fiber. */
 
 static void flush_oldest(Thread *t);
-static __attribute__((noinline)) void unstick(void);
+static __attribute__((noinline)) void unstick(Thread *t);
 static int may_be_held(const Thread *t);
 static void hold_back(Thread *t);
 static void fail_held_back(const Thread *t);
@@ -33,7 +33,7 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
         mask = E.ready;
         if (likely(mask)) {
             uint32_t flushed;
-            if (likely(!E.buffered))
+            if (likely(!E.buffered) || E.reducing)
                 break;
             flushed = choose(t, CHOOSE_FLUSH, 1 + (uint32_t)__builtin_popcountll(E.buffered));
             if (flushed == 0)
@@ -42,7 +42,9 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
             t->idle_points++;
             continue;
         }
-        unstick();
+        if (unlikely(E.reducing) && E.buffered && !E.held_back)
+            break;
+        unstick(t);
     }
     if (unlikely(E.yielded)) {
         for (uint64_t rest = E.yielded; rest; rest &= rest - 1) {
@@ -53,8 +55,10 @@ static __attribute__((noinline)) Thread *pick(Thread *t)
         if (mask & ~E.yielded)
             mask &= ~E.yielded;
     }
-    if (unlikely(E.reducing))
-        return reduced_pick(t, mask);
+    if (unlikely(E.reducing)) {
+        chosen = reduced_pick(t, mask);
+        return chosen ? chosen : pick(t);
+    }
     chosen = mask & (mask - 1) ? choose_thread(t, mask) : &E.threads[__builtin_ctzll(mask)];
     for (uint64_t rest = E.yielded; rest; rest &= rest - 1)
         E.threads[__builtin_ctzll(rest)].owed &= ~chosen->bit;
@@ -65,6 +69,8 @@ static __attribute__((noinline)) void step_limit(Thread *t)
 {
     SHARED uint32_t returned_at;
     uint32_t returned = 0;
+    if (unlikely(E.reducing) && reduction.hurries)
+        give_up_loops();
     for (int i = 0; i < E.n; i++)
         returned += E.threads[i].call + E.threads[i].done;
     if (E.step == E.config.step_limit / 2) {

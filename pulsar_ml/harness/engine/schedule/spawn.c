@@ -31,6 +31,7 @@ static int spawn(Thread *t, void *(*body)(void *), void *argument, uint64_t pc)
 {
     Thread *u;
     LibraryState inherited;
+    will_drain();
     announce(t, 0, 1);
     if (unlikely(E.reducing))
         note_only(KEY_STARTS, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);

@@ -13,7 +13,9 @@
 #include "pulsar_ml/harness/engine/schedule/strategies/delays.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/footprints.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/wakeups.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/buffers.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/nodes.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/picks.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/races.c"
 static int32_t strategy_number(const Strategy *strategy);
 static const Strategy *configured_strategy(void);

@@ -32,11 +32,13 @@ static __attribute__((noinline)) void expire_due(void)
     }
 }
 
+static __attribute__((noinline)) void note_clock(int64_t now);
+
 /* Sets the clock to this time unless it is later already. */
 static void clock_to(int64_t now)
 {
     if (unlikely(E.reducing))
-        give_up_reduction(UNREDUCED_TIME);
+        note_clock(now);
     if (now > E.now_ns)
         E.now_ns = now;
     if (E.timed)
@@ -51,14 +53,16 @@ static void expire_earliest(void)
         if (t->deadline < earliest)
             earliest = t->deadline;
     }
-    clock_to(earliest);
+    if (earliest > E.now_ns)
+        E.now_ns = earliest;
+    expire_due();
 }
 
 /* The thread waits until then, beside what else it waits for. */
 static void wait_until(Thread *t, int64_t until)
 {
     if (unlikely(E.reducing))
-        give_up_reduction(UNREDUCED_TIME);
+        note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS);
     t->woken = 0;
     t->deadline = until;
     E.timed |= t->bit;
@@ -84,6 +88,8 @@ static int64_t read_clock(Thread *t)
 {
     enum { MOST_DOUBLINGS = 40 };
     uint32_t doublings;
+    if (unlikely(E.reducing) && ++t->looks >= 4)
+        note_all();               /* how long it takes depends on what changed meanwhile */
     t->idle_polls = t->polled_changes == E.changes ? t->idle_polls + 1 : 0;
     t->polled_changes = E.changes;
     doublings = t->idle_polls / 4 + t->polls++ / 8;

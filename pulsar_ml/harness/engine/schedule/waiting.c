@@ -12,11 +12,12 @@
 
 enum { STUCK_ROUNDS = 200, TRIES = 16, LOOK_AGAIN = 128, TIME_PASSES = 2048, ALONE = 64, MOST_PERIOD = 5 };
 
-/* Values of CHOOSE_PAUSE. A search takes one of the first two. */
-enum { PAUSE_LONG, PAUSE_NONE, PAUSE_SHORT = 6, PAUSES };
+/* Values of CHOOSE_PAUSE. A search takes one of the first two. PAUSE_ARRIVED is for searches with
+ * reduction alone: the thread goes on at once, and finds every store that there is. */
+enum { PAUSE_LONG, PAUSE_NONE, PAUSE_SHORT = 6, PAUSES, PAUSE_ARRIVED = PAUSES };
 
 /* Turns in a row that the thread makes without a pause. */
-static const uint16_t TURNS[PAUSES] = {0, 1, 4, 16, 64, 256, 0};
+static const uint16_t TURNS[PAUSES + 1] = {0, 1, 4, 16, 64, 256, 0, 1};
 
 static void observe_newest(Thread *t, Variable *v);
 static int may_read_older(const Thread *t, const Variable *v);
@@ -49,6 +50,7 @@ static void waiting_start(Thread *t)
     t->turns = 0;
     t->polls = t->idle_polls = 0;
     t->polled_changes = NONE;
+    t->spun = t->looks = 0;
 }
 
 static uint32_t n_watched(const Thread *t)
@@ -100,16 +102,39 @@ static void next_held_back(void)
     E.held_back &= E.held_back - 1;
 }
 
+/* A store of one of the buffers reaches memory, because nothing else can happen. The order matters
+ * where two threads stored to one location. */
+static void flush_one(Thread *t)
+{
+    uint32_t which = 0;
+    if (E.strategy->row.kind == STRATEGY_FOLLOWS)
+        which = choose(t, CHOOSE_FLUSH, 1 + (uint32_t)__builtin_popcountll(E.buffered));
+    flush_oldest(nth_thread(E.buffered, which ? which - 1 : 0));
+    t->idle_points++;
+}
+
+/* The threads have ended, and their stores arrive. */
+static __attribute__((noinline)) void flush_last(Thread *t)
+{
+    while (E.buffered)
+        if (E.reducing && !reduction.stuck)
+            reduced_pick(t, 0);
+        else
+            flush_one(t);
+}
+
 /* No thread is ready: buffered stores reach memory, spinning threads look once more, a time-out
  * fires, or the execution is stuck. */
-static __attribute__((noinline)) void unstick(void)
+static __attribute__((noinline)) void unstick(Thread *t)
 {
+    if (unlikely(E.reducing) && E.held_back | E.waiting | E.timed)
+        note_quiet();
     if (E.held_back) {
         next_held_back();
         return;
     }
     if (E.buffered) {
-        flush_oldest(&E.threads[__builtin_ctzll(E.buffered)]);
+        flush_one(t);
         return;
     }
     if (E.waiting) {
@@ -180,7 +205,7 @@ static uint32_t choose_pause(Thread *t)
     int in_vain = E.stuck_rounds && E.changes == E.stuck_changes;
     uint32_t pause;
     if (E.strategy->row.kind == STRATEGY_FOLLOWS) {
-        pause = choose(t, CHOOSE_PAUSE, PAUSES);
+        pause = choose(t, CHOOSE_PAUSE, PAUSES + 1);
     } else if (profile.learning || !pause_matters(t)) {
         return PAUSE_LONG;
     } else if (searching()) {
@@ -199,6 +224,39 @@ static uint32_t choose_pause(Thread *t)
            TURNS[pause] * (E.step - t->turn_step + 1) > E.config.step_limit / 8)
         pause--;
     E.spun += pause != PAUSE_LONG;
+    return pause;
+}
+
+/* What the thread read in its turn is looked at again, all at once. */
+static __attribute__((noinline)) void note_watched(const Thread *t)
+{
+    for (uint32_t i = 0; i < n_watched(t); i++) {
+        const Variable *v = &E.variables[t->watched[i]];
+        note_touch(v->address, v->width, TOUCH_OBJECT | TOUCH_READS);
+    }
+}
+
+/* In a search with reduction. A turn that would let the others go first goes on at once: that they
+ * come first is one of the orders that follow, and in mode c11 one of two: it finds all that was
+ * stored so far, or may still read what is older. Each thread has the bound of turns to itself. */
+static __attribute__((noinline)) uint32_t choose_reduced_pause(Thread *t, int64_t until, int parks)
+{
+    int waits = until || parks, in_vain = E.stuck_rounds && E.changes == E.stuck_changes;
+    uint32_t pause = waits ? PAUSE_LONG : PAUSE_ARRIVED;
+    note_watched(t);
+    if (t->turns > (uint32_t)E.config.turns || E.pauses + 1 >= LOOK_AGAIN)
+        give_up_loops();
+    reduction.hurries |= !waits;
+    if (E.strategy->row.kind != STRATEGY_REDUCES || (!waits && E.config.mode != MODE_C11)) {
+        /* Older stores are read in no other mode. */
+    } else if (in_vain || t->spun == (uint32_t)E.config.spins) {
+        path_spun = 1;
+    } else if (search_choose(2)) {
+        t->spun++;
+        pause = PAUSE_NONE;
+    }
+    if (unlikely(E.recording) && pause != PAUSE_LONG)
+        decision_made(t, CHOOSE_PAUSE, pause);
     return pause;
 }
 
@@ -242,8 +300,6 @@ static void give_way(Thread *t, int64_t until, int parks)
 static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
 {
     uint32_t pause = PAUSE_NONE;
-    if (unlikely(E.reducing))
-        give_up_reduction(UNREDUCED_LOOPS);
     t->idle_points++;
     t->turns++;
     t->op_address = 0;
@@ -253,7 +309,7 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
         int parks = turn_repeats(t);
         if (E.spinner)
             end_spin();
-        pause = choose_pause(t);
+        pause = unlikely(E.reducing) ? choose_reduced_pause(t, until, parks) : choose_pause(t);
         if (TURNS[pause] > 1)
             begin_spin(t, TURNS[pause]);
         if (TURNS[pause] == 0)
@@ -263,7 +319,9 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
         clock_to(until);
     if (unlikely(++E.step == E.step_check))
         step_limit(t);
-    if (pause == PAUSE_LONG)      /* long enough for every store to arrive */
+    if (pause == PAUSE_LONG && unlikely(E.reducing))
+        note_watched(t);
+    if (pause == PAUSE_LONG || pause == PAUSE_ARRIVED)   /* long enough for every store to arrive */
         for (uint32_t i = 0; i < n_watched(t); i++)
             observe_newest(t, &E.variables[t->watched[i]]);
     t->turn_step = E.step;
@@ -317,6 +375,8 @@ static int goes_round(const Thread *t)
  * point; the decision that it did makes a replay do so. */
 static __attribute__((noinline)) void many_reads(Thread *t)
 {
+    if (unlikely(E.reducing))
+        note_watched(t);
     if (t->n_watched <= IN_VAIN) {
         if (E.strategy->row.kind == STRATEGY_FOLLOWS ? !choose(t, CHOOSE_TURN, 2) : !goes_round(t))
             return;

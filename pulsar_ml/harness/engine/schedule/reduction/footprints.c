@@ -10,41 +10,51 @@ enum { MOST_TOUCHES = 6, REDUCED_THREADS = 16 };
 enum { TOUCH_READS = 1, TOUCH_WRITES = 2, TOUCH_MAY_WRITE = 4, TOUCH_OBJECT = 8, TOUCH_TOGETHER = 16,
        TOUCH_HARD = 32 };
 
-/* Touches that are no address of the code under test. */
-enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ENDS = 64 };
+/* Touches that are no address of the code under test. KEY_ENDS: of each thread, its end and the
+ * stores that leave its buffer. KEY_ONCE: initialisations that happen once. */
+enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ONCE, KEY_ENDS = 64 };
+#define KEY_CLOCK ((uintptr_t)&E.now_ns)
 static const uintptr_t KEY_SEQ_CST = (uintptr_t)1 << 63;   /* and an address */
 
-typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode; } Touch;
+/* own: mode tso, of a load and of a store that leaves a buffer, 1 + the thread of both; 0: none. */
+typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode, own; } Touch;
 
 /* all: clashes with everything. late: touches what a transition may touch behind its first access,
  * depending on what that access read. announced: the first touch is the announced one. */
 typedef struct { uint8_t n, all, late, announced; Touch touches[MOST_TOUCHES]; } Footprint;
 
-static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode)
+static void add_touch_of(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode, uint8_t own)
 {
-    f->late |= address == KEY_HEAP || address == KEY_CALLS;
+    f->late |= address == KEY_HEAP || address == KEY_CALLS || address == KEY_ONCE || address == KEY_CLOCK;
     if (f->announced && f->touches[0].address == address) {
         f->announced = 0;
-        f->touches[0] = (Touch){address, bytes, mode};
+        f->touches[0] = (Touch){address, bytes, mode, own};
         return;
     }
     for (int i = 0; i < f->n; i++)
         if (f->touches[i].address == address && f->touches[i].bytes == bytes) {
             uint8_t together = f->touches[i].mode & mode & TOUCH_TOGETHER;
+            f->touches[i].own = f->touches[i].own == own ? own : 0;
             f->touches[i].mode = (uint8_t)((f->touches[i].mode | mode) & ~TOUCH_TOGETHER) | together;
             return;
         }
     if (f->n == MOST_TOUCHES)
         f->all = 1;
     else
-        f->touches[f->n++] = (Touch){address, bytes, mode};
+        f->touches[f->n++] = (Touch){address, bytes, mode, own};
+}
+
+static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode)
+{
+    add_touch_of(f, address, bytes, mode, 0);
 }
 
 static void join_footprint(Footprint *into, const Footprint *from)
 {
     into->all |= from->all;
     for (int i = 0; i < from->n; i++)
-        add_touch(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode);
+        add_touch_of(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode,
+                     from->touches[i].own);
     into->late |= from->late;
 }
 
@@ -61,9 +71,11 @@ typedef enum { NO_CLASH, READ_CLASH, ORDER_CLASH } Clash;
 /* Does it matter whether `a` comes before `b`? */
 static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes)
 {
+    if (a->own && a->own == b->own && a->address == b->address && a->bytes == b->bytes)
+        return NO_CLASH;  /* the load finds the store in the buffer or in memory */
     if (!overlap(a, b) || !((a->mode | b->mode) & writes) || a->mode & b->mode & TOUCH_TOGETHER)
         return NO_CLASH;
-    if (E.config.mode == MODE_SC || (a->mode | b->mode) & TOUCH_OBJECT || a->address != b->address ||
+    if (E.config.mode != MODE_C11 || (a->mode | b->mode) & TOUCH_OBJECT || a->address != b->address ||
         a->bytes != b->bytes)
         return ORDER_CLASH;
     return a->mode & TOUCH_READS && b->mode & writes ? READ_CLASH : NO_CLASH;

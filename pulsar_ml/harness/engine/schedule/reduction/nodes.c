@@ -7,21 +7,22 @@
  * waits are transitions of their own, behind which the thread is not ready. */
 
 /* Why a search goes on without the reduction, as bits. */
-enum { UNREDUCED_MODE = 1, UNREDUCED_LOOPS = 2, UNREDUCED_TIME = 4, UNREDUCED_OBJECTS = 8, UNREDUCED_RACES = 16,
-       UNREDUCED_HELD = 32, UNREDUCED_THREADS = 64, UNREDUCED_PYTHON = 128, UNREDUCED_LIBRARY = 256,
-       UNREDUCED_MEMORY = 512 };
+enum { UNREDUCED_BUFFERS = 1, UNREDUCED_LOOPS = 2, UNREDUCED_OBJECTS = 4, UNREDUCED_RACES = 8, UNREDUCED_HELD = 16,
+       UNREDUCED_THREADS = 32, UNREDUCED_PYTHON = 64, UNREDUCED_LIBRARY = 128, UNREDUCED_MEMORY = 256 };
 
 typedef struct {
     Footprint footprint;          /* of the transition that is made from here */
     uint64_t sleep;  /* threads whose next transition was searched from here or before */
     uint64_t half;   /* threads that slept, and were woken to read from a new store alone */
     uint64_t enabled;
+    uint64_t full;   /* threads whose next step waits until their buffers are empty */
     uintptr_t acquired;           /* the mutex that the transition took, or 0 */
     int32_t enabler;              /* the node whose transition let the thread go on; -1: none */
     uint32_t wakeups;             /* sequences with which the search has yet to begin here */
     uint32_t handed;              /* and behind this transition */
     uint8_t thread;
     uint8_t waited;               /* it waits for the mutex while another thread holds it */
+    uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
     uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
@@ -33,7 +34,7 @@ typedef struct {
 typedef struct { uint32_t node; uint16_t options, taken; } ReducedValue;
 
 /* What a thread announced. */
-typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins; } Announced;
+typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins, drains; } Announced;
 
 SHARED struct {
     ReducedNode *nodes;
@@ -50,10 +51,16 @@ SHARED struct {
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
     Announced announced[REDUCED_THREADS];
     uintptr_t next_mutex;         /* of the step about to be announced */
-    uint8_t next_joins;
+    uint8_t next_joins, next_drains;
+    uint8_t quiet;                /* no thread could go on, and something happened by itself */
+    uint8_t hurries;              /* a thread that lets others go first went on at once */
 } reduction;
 
 static int would_wait_for_mutex(uintptr_t mutex, int thread);
+static int mutex_is_free(uintptr_t mutex);
+
+/* How an announced step empties the buffer of its thread. */
+enum { DRAINS = 1, DRAINS_IF_FREE };
 
 static __attribute__((noinline)) void give_up_reduction(int why)
 {
@@ -82,14 +89,18 @@ static __attribute__((noinline)) void note_only(uintptr_t address, int mode)
 {
     Footprint *f = footprint_now();
     if (f) {
-        f->all = 0;
+        f->all = reduction.nodes[reduction.node_at - 1].quiet;
         add_touch(f, address, 1, (uint8_t)mode);
     }
 }
 
-static __attribute__((noinline)) void note_access(uintptr_t address, uint32_t bytes, EngineOp op)
+static __attribute__((noinline)) void note_access(const Thread *t, uintptr_t address, uint32_t bytes, EngineOp op)
 {
-    note_touch(address, bytes, (op == OP_STORE ? 0 : TOUCH_READS) | (op == OP_LOAD ? 0 : TOUCH_WRITES));
+    int reads = op != OP_STORE && op != OP_FLUSH;
+    uint8_t mode = (reads ? TOUCH_READS : 0) | (op == OP_LOAD ? 0 : TOUCH_WRITES);
+    int owned = E.config.mode == MODE_TSO && (op == OP_LOAD || op == OP_FLUSH);
+    if (current->controlled && footprint_now())
+        add_touch_of(footprint_now(), address, bytes, mode, owned ? (uint8_t)(t->number + 1) : 0);
     if (op != OP_LOAD && footprint_now())
         reduction.nodes[reduction.node_at - 1].stored = current->step;
 }
@@ -130,6 +141,13 @@ static __attribute__((noinline, noreturn)) void leave_execution(void)
     abandon();
 }
 
+/* The execution ends here: its loop would go on as long as the others do not. */
+static __attribute__((noinline, noreturn)) void give_up_loops(void)
+{
+    give_up_reduction(UNREDUCED_LOOPS);
+    leave_execution();
+}
+
 /* The thread stays asleep: it was woken for stores that it cannot read. */
 static __attribute__((noinline, noreturn)) void leave_transition(void)
 {
@@ -157,6 +175,14 @@ static __attribute__((noinline)) void note_failed(uintptr_t address, uint32_t by
             f->touches[i].mode = (uint8_t)((f->touches[i].mode & ~TOUCH_WRITES) | TOUCH_MAY_WRITE);
     if (f)
         reduction.nodes[reduction.node_at - 1].stored = 0;
+}
+
+/* What the transition does depends on all others, and the other way round. */
+static __attribute__((noinline)) void note_all(void)
+{
+    Footprint *f = current && current->controlled ? footprint_now() : NULL;
+    if (f)
+        f->all = 1;
 }
 
 /* A lock or the like is released, or ends. */
@@ -201,226 +227,43 @@ static void will_join(uintptr_t handle)
         reduction.next_joins = (uint8_t)handle;
 }
 
-static int reduction_reserve(void)
+/* The step about to be announced empties the thread's buffer first, whatever it finds. */
+static inline void will_drain(void)
 {
-    if (reduction.n_nodes == reduction.nodes_room) {
-        uint32_t room = reduction.nodes_room ? 2 * reduction.nodes_room : 256;
-        ReducedNode *more = realloc(reduction.nodes, room * sizeof *more);
-        if (more == NULL)
-            return 0;
-        reduction.nodes = more;
-        reduction.nodes_room = room;
-    }
-    return 1;
+    if (unlikely(E.reducing))
+        reduction.next_drains = DRAINS;
 }
 
-static uint32_t reduced_value(uint32_t options)
+/* The same of an attempt at a mutex, which does so when it gets the mutex. */
+static inline void will_try(void)
 {
-    uint32_t at = reduction.value_at++, node = reduction.node_at - 1;
-    if (at < reduction.n_values) {
-        if (reduction.values[at].options != options || reduction.values[at].node != node)
-            fail_choices();
-        return reduction.values[at].taken;
-    }
-    if (at == reduction.values_room) {
-        uint32_t room = at ? 2 * at : 256;
-        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
-        if (more == NULL) {
-            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
-            abandon();
-        }
-        reduction.values = more;
-        reduction.values_room = room;
-    }
-    reduction.values[reduction.n_values++] = (ReducedValue){node, (uint16_t)options, 0};
-    return 0;
+    if (unlikely(E.reducing))
+        reduction.next_drains = DRAINS_IF_FREE;
 }
 
-static void reduction_reset(void)
+/* Mode tso: the step came when the thread's buffer was empty. */
+static __attribute__((noinline)) void note_emptied(const Thread *t)
 {
-    for (uint32_t i = 0; i < reduction.n_nodes; i++) {
-        free_wakeups(reduction.nodes[i].wakeups);
-        free_wakeups(reduction.nodes[i].handed);
-    }
-    reduction.n_nodes = reduction.n_values = reduction.changed = 0;
+    if (E.config.mode == MODE_TSO)
+        note_touch(KEY_ENDS + (uintptr_t)t->number, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
 }
 
-/* An execution begins. */
-static void reduction_begin(int reducing)
+/* A store enters the buffer: others notice it when it leaves. */
+static void note_buffered(Buffered *b)
 {
-    E.reducing = (uint8_t)reducing;
-    if (!reducing)
-        return;
-    reduction.node_at = reduction.value_at = 0;
-    reduction.stuck = reduction.nothing_new = 0;
-    reduction.waiting = 0;
-    reduction.ready = ~UINT64_C(0);
-    reduction.next_mutex = reduction.next_joins = 0;
-    memset(reduction.announced, 0, sizeof reduction.announced);
-    for (int i = 0; i < REDUCED_THREADS; i++)
-        reduction.enablers[i] = -1;
-}
-
-/* The threads in the mask whose announced step would wait. */
-static uint64_t would_wait(uint64_t mask)
-{
-    uint64_t waits = 0;
-    for (uint64_t rest = mask; rest; rest &= rest - 1) {
-        int u = __builtin_ctzll(rest);
-        const Announced *next = &reduction.announced[u];
-        if ((next->mutex && would_wait_for_mutex(next->mutex, u)) ||
-            (next->joins && !E.threads[next->joins - 1].done))
-            waits |= E.threads[u].bit;
-    }
-    return waits;
-}
-
-/* The sleeping threads whose next transitions do not clash with the one made from the node before.
- * One that it could only have read from is woken for that. */
-static void pass_sleep(ReducedNode *node, const ReducedNode *before)
-{
-    for (uint64_t rest = (before->sleep | before->half) & ~(UINT64_C(1) << before->thread); rest; rest &= rest - 1) {
-        int u = __builtin_ctzll(rest);
-        Clash how = clash(&before->asleep[u], &before->footprint, BOTH_KNOWN);
-        if (how == ORDER_CLASH)
-            continue;
-        if (how == NO_CLASH && before->sleep >> u & 1)
-            node->sleep |= UINT64_C(1) << u;
-        else
-            node->half |= UINT64_C(1) << u;
-        node->asleep[u] = before->asleep[u];
-        node->since[u] = before->since[u];
+    Footprint *f = footprint_now();
+    b->node = (int32_t)reduction.node_at - 1;
+    if (f && f->announced) {
+        f->announced = 0;
+        memmove(f->touches, f->touches + 1, --f->n * sizeof *f->touches);
     }
 }
 
-/* Takes the thread that begins the next sequence of a node; 0: there is none. */
-static int next_sequence(ReducedNode *node)
+/* No thread can go on, so something happens by itself: a deadline passes, or those that wait look
+ * again. What follows comes behind all that was before. */
+static __attribute__((noinline)) void note_quiet(void)
 {
-    uint64_t awake = node->enabled & ~node->sleep;
-    while (node->wakeups != NONE) {
-        uint32_t at = node->wakeups;
-        int thread = wakeups.all[at].thread;
-        node->wakeups = wakeups.all[at].next;
-        wakeups.all[at].next = NONE;
-        if (awake >> thread & 1) {
-            node->handed = wakeups.all[at].child;
-            wakeups.all[at].child = NONE;
-            free_wakeups(at);
-            node->thread = (uint8_t)thread;
-            node->kept = 0;
-            return 1;
-        }
-        free_wakeups(at);
-    }
-    return 0;
-}
-
-/* The first thread of a new node: of a sequence, or the running one where it can go on. 0: each
- * that could go on is asleep, and what would follow was searched before. */
-static int first_thread(ReducedNode *node, const Thread *t)
-{
-    uint64_t awake = node->enabled & ~node->sleep;
-    if (next_sequence(node))
-        return 1;
-    if (awake & ~node->half)      /* what the others would read may not be there yet */
-        awake &= ~node->half;
-    node->thread = (uint8_t)(awake & t->bit ? t->number : awake ? __builtin_ctzll(awake) : 0);
-    node->kept = 0;
-    return awake != 0;
-}
-
-/* A node at the end of the path, and its first transition. */
-static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t enabled)
-{
-    ReducedNode *node, *before;
-    if (!reduction_reserve()) {
-        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
-        abandon();
-    }
-    node = &reduction.nodes[reduction.n_nodes];
-    before = reduction.n_nodes ? node - 1 : NULL;
-    node->sleep = node->half = 0;
-    node->enabled = enabled;
-    node->wakeups = node->handed = NONE;
-    if (before) {
-        pass_sleep(node, before);
-        node->wakeups = before->handed;
-        before->handed = NONE;
-    }
-    if (!first_thread(node, t))
-        leave_execution();
-    reduction.n_nodes++;
-    return node;
-}
-
-static void begin_transition(ReducedNode *node)
-{
-    Announced *next = &reduction.announced[node->thread];
-    if (reduction.node_at >= reduction.changed) {
-        Footprint *f = &node->footprint;
-        f->n = f->late = f->announced = 0;
-        f->all = next->all;
-        node->acquired = 0;
-        node->stored = node->read = 0;
-        node->waited = next->mutex != 0;
-        node->enabler = reduction.enablers[node->thread];
-        if (next->address) {
-            uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES;
-            add_touch(f, next->address, 1, next->mutex ? mode | TOUCH_HARD : mode);
-            f->announced = next->mutex == 0;
-        }
-    }
-    reduction.enablers[node->thread] = -1;
-    *next = (Announced){0};
-    reduction.node_at++;
-}
-
-/* The transition of a thread ends here; which of the threads in the mask makes the next one? */
-static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
-{
-    ReducedNode *node;
-    Thread *chosen;
-    uint64_t enabled, woken = mask & ~reduction.ready;
-    if (reduction.stuck)
-        return default_thread(t, mask);
-    if (E.n > REDUCED_THREADS) {
-        reduction.unreduced |= UNREDUCED_THREADS;
-        reduction.stuck = 1;
-        return default_thread(t, mask);
-    }
-    reduction.ready = mask;
-    for (; woken; woken &= woken - 1)
-        reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
-    enabled = mask & ~would_wait(mask);
-    if (enabled == 0) {
-        reduction.stuck = 1;
-        reduction.waiting = mask;
-        return default_thread(t, mask);
-    }
-    if (reduction.node_at < reduction.n_nodes) {
-        node = &reduction.nodes[reduction.node_at];
-        if (!(enabled >> node->thread & 1))
-            fail_choices();
-        node->enabled = enabled;
-    } else {
-        node = new_node(t, enabled);
-    }
-    begin_transition(node);
-    chosen = &E.threads[node->thread];
-    if (unlikely(E.recording) && mask & (mask - 1) && chosen != default_thread(t, mask)) {
-        decision_made(t, CHOOSE_THREAD, (uint32_t)chosen->number + 1);
-        n_preemptions += (mask & t->bit) != 0;
-    }
-    return chosen;
-}
-
-/* A thread announced its next step. With no other thread ready there is no pick. */
-static void reduced_on_step(Thread *t)
-{
-    if (t->number < REDUCED_THREADS)
-        reduction.announced[t->number] = (Announced){
-            t->op_address, reduction.next_mutex, t->op_address == 0, t->op_writes, reduction.next_joins};
-    reduction.next_mutex = reduction.next_joins = 0;
-    if (E.starting >= E.n && E.ready == t->bit && !E.buffered && !E.yielded)
-        reduced_pick(t, t->bit);
+    reduction.quiet = 1;
+    reduction.stuck = 0;
+    reduction.ready = 0;
 }

@@ -110,6 +110,8 @@ static int analyse(uint32_t at)
     node->clock[thread]++;
     if (node->enabler >= 0)
         join_clocks(node, &reduction.nodes[node->enabler]);
+    for (uint32_t i = at; node->quiet && i-- > 0;)
+        join_clocks(node, &reduction.nodes[i]);
     if (node->waited && node->acquired) {
         taken = last_taken(at, node->acquired);
         if (taken != NONE && (reduction.nodes[taken].thread == thread || is_before(&reduction.nodes[taken], node)))

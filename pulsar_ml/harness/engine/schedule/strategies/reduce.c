@@ -29,13 +29,13 @@ static void reduction_open(void)
     reduction.unreduced = 0;
     if (configured_strategy() != &REDUCE)
         return;
-    if (E.config.mode == MODE_TSO)
-        reduction.unreduced |= UNREDUCED_MODE;
+    if (E.config.mode == MODE_TSO && E.config.n_weakened)
+        reduction.unreduced |= UNREDUCED_BUFFERS;
     if (!E.config.races)
         reduction.unreduced |= UNREDUCED_RACES;
     if (E.config.lock_free)
         reduction.unreduced |= UNREDUCED_HELD;
-    if (E.config.n_threads > REDUCED_THREADS)
+    if (E.config.n_threads > most_reduced_threads())
         reduction.unreduced |= UNREDUCED_THREADS;
     if (reduction.unreduced)
         search_unreduced();

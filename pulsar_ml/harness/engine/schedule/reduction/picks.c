@@ -1,0 +1,268 @@
+/* The search of strategy "reduce" during an execution: nodes and choices of values of the path,
+ * which threads may make the next transition, and which one does. */
+
+static int reduction_reserve(void)
+{
+    if (reduction.n_nodes == reduction.nodes_room) {
+        uint32_t room = reduction.nodes_room ? 2 * reduction.nodes_room : 256;
+        ReducedNode *more = realloc(reduction.nodes, room * sizeof *more);
+        if (more == NULL)
+            return 0;
+        reduction.nodes = more;
+        reduction.nodes_room = room;
+    }
+    return 1;
+}
+
+static uint32_t reduced_value(uint32_t options)
+{
+    uint32_t at = reduction.value_at++, node = reduction.node_at - 1;
+    if (at < reduction.n_values) {
+        if (reduction.values[at].options != options || reduction.values[at].node != node)
+            fail_choices();
+        return reduction.values[at].taken;
+    }
+    if (at == reduction.values_room) {
+        uint32_t room = at ? 2 * at : 256;
+        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
+        if (more == NULL) {
+            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+            abandon();
+        }
+        reduction.values = more;
+        reduction.values_room = room;
+    }
+    reduction.values[reduction.n_values++] = (ReducedValue){node, (uint16_t)options, 0};
+    return 0;
+}
+
+static void reduction_reset(void)
+{
+    for (uint32_t i = 0; i < reduction.n_nodes; i++) {
+        free_wakeups(reduction.nodes[i].wakeups);
+        free_wakeups(reduction.nodes[i].handed);
+    }
+    reduction.n_nodes = reduction.n_values = reduction.changed = 0;
+}
+
+/* An execution begins. */
+static void reduction_begin(int reducing)
+{
+    E.reducing = (uint8_t)reducing;
+    if (!reducing)
+        return;
+    reduction.node_at = reduction.value_at = 0;
+    reduction.stuck = reduction.nothing_new = 0;
+    reduction.waiting = 0;
+    reduction.ready = ~UINT64_C(0);
+    reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
+    reduction.quiet = reduction.hurries = 0;
+    memset(reduction.announced, 0, sizeof reduction.announced);
+    for (int i = 0; i < REDUCED_THREADS; i++)
+        reduction.enablers[i] = -1;
+}
+
+/* The thread's next step empties its buffer, which still holds stores. */
+static int waits_for_buffer(int thread)
+{
+    const Announced *next = &reduction.announced[thread];
+    if (!next->drains || E.config.mode != MODE_TSO || is_buffer(thread) || !E.threads[thread].buffer_count)
+        return 0;
+    return next->drains == DRAINS || mutex_is_free(next->address);
+}
+
+/* Those of the threads in the mask that wait for nothing else. */
+static uint64_t threads_before_buffers(uint64_t mask)
+{
+    uint64_t found = 0;
+    for (uint64_t rest = mask; rest && unlikely(E.buffered); rest &= rest - 1)
+        if (waits_for_buffer(__builtin_ctzll(rest)))
+            found |= rest & -rest;
+    return found;
+}
+
+/* The threads in the mask whose announced step would wait. */
+static uint64_t would_wait(uint64_t mask)
+{
+    uint64_t waits = 0;
+    for (uint64_t rest = mask; rest; rest &= rest - 1) {
+        int u = __builtin_ctzll(rest);
+        const Announced *next = &reduction.announced[u];
+        if ((next->mutex && would_wait_for_mutex(next->mutex, u)) ||
+            (next->joins && (!E.threads[next->joins - 1].done || E.threads[next->joins - 1].buffer_count)) ||
+            (next->drains && waits_for_buffer(u)))
+            waits |= E.threads[u].bit;
+    }
+    return waits;
+}
+
+/* The sleeping threads whose next transitions do not clash with the one made from the node before.
+ * One that it could only have read from is woken for that. */
+static void pass_sleep(ReducedNode *node, const ReducedNode *before)
+{
+    for (uint64_t rest = (before->sleep | before->half) & ~(UINT64_C(1) << before->thread); rest; rest &= rest - 1) {
+        int u = __builtin_ctzll(rest);
+        Clash how = clash(&before->asleep[u], &before->footprint, BOTH_KNOWN);
+        if (how == ORDER_CLASH)
+            continue;
+        if (how == NO_CLASH && before->sleep >> u & 1)
+            node->sleep |= UINT64_C(1) << u;
+        else
+            node->half |= UINT64_C(1) << u;
+        node->asleep[u] = before->asleep[u];
+        node->since[u] = before->since[u];
+    }
+}
+
+/* Takes the thread that begins the next sequence of a node; 0: there is none. */
+static int next_sequence(ReducedNode *node)
+{
+    uint64_t awake = node->enabled & ~node->sleep;
+    while (node->wakeups != NONE) {
+        uint32_t at = node->wakeups;
+        int thread = wakeups.all[at].thread;
+        node->wakeups = wakeups.all[at].next;
+        wakeups.all[at].next = NONE;
+        if (node->full >> thread & 1 && awake >> (thread + FIRST_BUFFER) & 1) {
+            wakeups.all[at].next = NONE;   /* the sequence follows when the buffer is empty */
+            node->handed = at;
+            node->thread = (uint8_t)(thread + FIRST_BUFFER);
+            node->kept = 0;
+            return 1;
+        }
+        if (awake >> thread & 1) {
+            node->handed = wakeups.all[at].child;
+            wakeups.all[at].child = NONE;
+            free_wakeups(at);
+            node->thread = (uint8_t)thread;
+            node->kept = 0;
+            return 1;
+        }
+        free_wakeups(at);
+    }
+    return 0;
+}
+
+/* The first thread of a new node: of a sequence, or the running one where it can go on. 0: each
+ * that could go on is asleep, and what would follow was searched before. */
+static int first_thread(ReducedNode *node, const Thread *t)
+{
+    uint64_t awake = node->enabled & ~node->sleep;
+    if (next_sequence(node))
+        return 1;
+    if (awake & ~node->half)      /* what the others would read may not be there yet */
+        awake &= ~node->half;
+    node->thread = (uint8_t)(awake & t->bit ? t->number : awake ? __builtin_ctzll(awake) : 0);
+    node->kept = 0;
+    return awake != 0;
+}
+
+/* A node at the end of the path, and its first transition. */
+static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t enabled, uint64_t full)
+{
+    ReducedNode *node, *before;
+    if (!reduction_reserve()) {
+        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+        abandon();
+    }
+    node = &reduction.nodes[reduction.n_nodes];
+    before = reduction.n_nodes ? node - 1 : NULL;
+    node->sleep = node->half = 0;
+    node->enabled = enabled;
+    node->full = full;
+    node->wakeups = node->handed = NONE;
+    if (before) {
+        pass_sleep(node, before);
+        node->wakeups = before->handed;
+        before->handed = NONE;
+    }
+    if (!first_thread(node, t))
+        leave_execution();
+    reduction.n_nodes++;
+    return node;
+}
+
+static void begin_transition(ReducedNode *node)
+{
+    Announced *next = &reduction.announced[node->thread];
+    int thread = node->thread;
+    if (reduction.node_at >= reduction.changed) {
+        Footprint *f = &node->footprint;
+        f->n = f->late = f->announced = 0;
+        f->all = next->all | reduction.quiet;
+        node->quiet = reduction.quiet;
+        node->acquired = 0;
+        node->stored = node->read = 0;
+        node->waited = next->mutex != 0;
+        node->enabler = reduction.enablers[node->thread];
+        if (next->address) {
+            uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES;
+            add_touch(f, next->address, 1, next->mutex ? mode | TOUCH_HARD : mode);
+            f->announced = next->mutex == 0;
+        }
+        if (next->drains == DRAINS && E.config.mode == MODE_TSO)
+            add_touch(f, KEY_ENDS + (uintptr_t)thread, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
+        if (is_buffer(thread))
+            node->enabler = oldest_stored(thread);
+    }
+    reduction.enablers[node->thread] = -1;
+    *next = (Announced){0};
+    reduction.quiet = 0;
+    reduction.node_at++;
+}
+
+/* The transition of a thread ends here; which of the threads in the mask makes the next one? NULL:
+ * a store left a buffer instead. */
+static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
+{
+    ReducedNode *node;
+    Thread *chosen;
+    uint64_t enabled, woken = mask & ~reduction.ready;
+    if (reduction.stuck)
+        return default_thread(t, mask);
+    if (E.n > most_reduced_threads()) {
+        reduction.unreduced |= UNREDUCED_THREADS;
+        reduction.stuck = 1;
+        return default_thread(t, mask);
+    }
+    reduction.ready = mask;
+    for (; woken; woken &= woken - 1)
+        reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
+    enabled = (mask & ~would_wait(mask)) | buffers_in(E.buffered);
+    if (enabled == 0) {
+        reduction.stuck = 1;
+        reduction.waiting |= mask;
+        return default_thread(t, mask);
+    }
+    if (reduction.node_at < reduction.n_nodes) {
+        node = &reduction.nodes[reduction.node_at];
+        if (!(enabled >> node->thread & 1))
+            fail_choices();
+        node->enabled = enabled;
+    } else {
+        node = new_node(t, enabled, threads_before_buffers(mask & ~enabled));
+    }
+    begin_transition(node);
+    if (is_buffer(node->thread)) {
+        leave_buffer(t, node->thread);
+        return NULL;
+    }
+    chosen = &E.threads[node->thread];
+    if (unlikely(E.recording) && mask & (mask - 1) && chosen != default_thread(t, mask)) {
+        decision_made(t, CHOOSE_THREAD, (uint32_t)chosen->number + 1);
+        n_preemptions += (mask & t->bit) != 0;
+    }
+    return chosen;
+}
+
+/* A thread announced its next step. With no other thread ready there is no pick. */
+static void reduced_on_step(Thread *t)
+{
+    if (t->number < REDUCED_THREADS)
+        reduction.announced[t->number] = (Announced){
+            t->op_address,        reduction.next_mutex, t->op_address == 0,
+            t->op_writes, reduction.next_joins, reduction.next_drains};
+    reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
+    if (E.starting >= E.n && E.ready == t->bit && !E.buffered && !E.yielded)
+        reduced_pick(t, t->bit);
+}
