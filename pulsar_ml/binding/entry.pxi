@@ -196,7 +196,7 @@ cdef class Entry:
         copy of.
         """
         check_usable(self)
-        cdef int64_t value
+        cdef int64_t value = 0
         if entry_metadata(&self.owner.memory.entries, self.handle, &value):
             return parsed_value(value)
         return None
@@ -211,7 +211,7 @@ cdef class Entry:
         AllocationError, and what ``parse`` raises.
         """
         check_usable(self)
-        cdef int64_t value
+        cdef int64_t value = 0
         if not entry_metadata(&self.owner.memory.entries, self.handle, &value):
             parsed = parse(memoryview(self))
             check_usable(self)      # the parser may have released it

@@ -99,7 +99,7 @@ def order_of(verdict: Verdict, shown: Sequence[int]) -> list[int]:
 def data_of(
     history: History, verdict: Verdict, model: Any, shown: Sequence[int], order: Sequence[int]
 ) -> dict[str, Any]:
-    """What the script draws; operations are named by their places in ``operations``."""
+    """Return the data of the script, which names operations by their places in ``operations``."""
     part = history.select(shown)
     invoked, returned = ranks(part)
     place = {index: number for number, index in enumerate(shown)}

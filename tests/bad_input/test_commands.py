@@ -136,6 +136,7 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("pulsar-ml shrink", "target"): (["--runner", "pool"], []),
     ("pulsar-ml simulate", "workloads"): ([], []),
     ("pulsar-ml simulate", "broker_conf"): (["fan_out", "--grid", "x", "--broker-conf"], []),
+    ("pulsar-ml simulate", "scrapes"): (["--scrape", str(ROOT / "README.md"), "--scrape"], []),
     ("pulsar-ml sweep", "resume"): (["--resume"], []),
     ("pulsar-ml sweep", "environment"): (
         [*SWEEP, "--master", "local", "--out", "made", "--environment"],

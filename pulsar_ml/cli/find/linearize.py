@@ -160,7 +160,7 @@ def command(
         verdict = check(history, model, options=options)
         shown = as_text(history, verdict) if as_json else describe_verdict(history, verdict, model)
         if page is not None:
-            from pulsar_ml.output_files import write
+            from pulsar_ml.report.files import write
             from pulsar_ml.report.history_page import history_page
 
             text = history_page(history, verdict, model, name=file.name)

@@ -13,8 +13,8 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.exit_codes import SEARCH
-from pulsar_ml.output_files import write
 from pulsar_ml.report import formats
+from pulsar_ml.report.files import write
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
 from pulsar_ml.report.traces import TraceView, trace_views

@@ -1,4 +1,4 @@
-"""Files that a command writes: as a whole, or not at all."""
+"""Files of reports: written as a whole, or not at all."""
 
 from __future__ import annotations
 
