@@ -51,6 +51,7 @@ PROCESSES = "too many processes"
 
 RESULT, DONE, RAISED = range(3)  # kinds of messages from the child
 LOOK_SECONDS = 0.1
+MOST_BETWEEN = 1.0  # seconds between two looks that count as time without progress
 TAIL_BYTES = 8192
 MOST_DESCRIPTORS = 1 << 30
 
@@ -60,7 +61,8 @@ class Limits:
     """The resources of a child process; None: no limit.
 
     Attributes:
-        wall: seconds of the clock without progress, after which the child counts as stuck.
+        wall: seconds of the clock without progress, after which the child counts as stuck. Time
+            in which this process did not run, or the child waited for a processor, is not counted.
         cpu: the same in seconds of its processor time.
         memory: bytes resident in memory.
         address_space: bytes that the child may reserve beyond those that it begins with.
@@ -348,7 +350,7 @@ class Patience:
         self._processes = Processes(watched.child)
         self._words: tuple[int, ...] = ()
         self._since = self._next = time.monotonic()
-        self._busy = 0.0
+        self._idle = self._busy = 0.0
         self._steps, self._stepped = 0, self._since
 
     def refresh(self) -> None:
@@ -360,7 +362,7 @@ class Patience:
         now = time.monotonic()
         if now < self._next + LOOK_SECONDS:
             return
-        self._next = now
+        between, self._next = min(now - self._next, MOST_BETWEEN), now
         if self._process is None:
             self._process = psutil.Process(self._watched.child)
         heart, limits = self._watched.heart, self._watched.limits
@@ -373,8 +375,11 @@ class Patience:
             raise LostError(PROCESSES, text, heart)
         if heart.words() != self._words:
             self._words = heart.words()
-            self._since, self._busy = now, cpu_seconds(self._process)
-        elif now - self._since > limits.wall:
+            self._since, self._idle, self._busy = now, 0.0, cpu_seconds(self._process)
+            return
+        if limits.cpu is None or not runnable(self._process):
+            self._idle += between
+        if self._idle > limits.wall:
             text = f"no execution ended within {limits.wall:g} s"
             raise self._stuck(text, ": the code under test blocks its process", now)
         elif limits.cpu is not None and cpu_seconds(self._process) - self._busy > limits.cpu:
@@ -421,6 +426,14 @@ def cpu_seconds(process: psutil.Process) -> float:
     except psutil.Error:  # the process is gone: the pipe reports it
         return 0.0
     return float(times.user + times.system)
+
+
+def runnable(process: psutil.Process) -> bool:
+    """Return True if the process runs or waits for a processor, and not for anything else."""
+    try:
+        return bool(process.status() == psutil.STATUS_RUNNING)
+    except psutil.Error:
+        return False
 
 
 def resident(process: psutil.Process) -> int:

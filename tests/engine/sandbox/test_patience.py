@@ -1,0 +1,68 @@
+"""A child is stuck only by time that passed for it, not by time that passed on the clock."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import psutil
+import pytest
+
+from pulsar_ml.harness.search import child
+from pulsar_ml.harness.search.child import Heart, Limits, LostError, Patience, Watched, nowhere
+
+
+@pytest.fixture
+def sleeper() -> Iterator[int]:
+    """A process that waits for its input."""
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE) as process:
+        while psutil.Process(process.pid).status() != psutil.STATUS_SLEEPING:
+            pass
+        yield process.pid
+        process.send_signal(signal.SIGKILL)
+
+
+def patience_with(pid: int, now: list[float], monkeypatch: pytest.MonkeyPatch) -> Patience:
+    """A watch over a process by a clock that the test turns."""
+    monkeypatch.setattr(child.time, "monotonic", lambda: now[0])
+    nothing: Any = None
+    watched = Watched(pid, 0, 0, nothing, Heart(), 0, None, Limits(wall=30.0), nowhere, lambda _: 0)
+    patience = Patience(watched)
+    now[0] += 1
+    patience.look()
+    return patience
+
+
+def test_a_leap_of_the_clock_is_no_hang(sleeper: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As after a pause of the machine, or of the process that watches."""
+    now = [0.0]
+    patience = patience_with(sleeper, now, monkeypatch)
+    now[0] += 1_000
+    patience.look()
+
+
+def test_a_child_that_waits_is_stuck_in_the_end(
+    sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    patience = patience_with(sleeper, now, monkeypatch)
+    for _ in range(30):
+        now[0] += 1
+        patience.look()
+    with pytest.raises(LostError, match="no execution ended within 30 s"):
+        now[0] += 1
+        patience.look()
+
+
+def test_a_child_without_a_processor_is_not_stuck(
+    sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(child, "runnable", lambda _: True)
+    patience = patience_with(sleeper, now, monkeypatch)
+    for _ in range(100):
+        now[0] += 1
+        patience.look()
