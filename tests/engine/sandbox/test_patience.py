@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from typing import Any
 
@@ -27,7 +28,7 @@ def sleeper() -> Iterator[int]:
 
 def patience_with(pid: int, now: list[float], monkeypatch: pytest.MonkeyPatch) -> Patience:
     """A watch over a process by a clock that the test turns."""
-    monkeypatch.setattr(child.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     nothing: Any = None
     watched = Watched(pid, 0, 0, nothing, Heart(), 0, None, Limits(wall=30.0), nowhere, lambda _: 0)
     patience = Patience(watched)
