@@ -22,8 +22,10 @@ WARNING = (
 
 def build(home: Path, source: str, *, strict: bool) -> tuple[int, str]:
     """The project's own setup.py over one small module in the place of the core."""
-    (home / "pulsar_ml").mkdir(parents=True)
-    shutil.copy(ROOT / "setup.py", home)
+    flags = Path("pulsar_ml", "harness", "building", "inlining.py")
+    (home / flags).parent.mkdir(parents=True)
+    for name in (Path("setup.py"), flags):
+        shutil.copy(ROOT / name, home / name)
     (home / "pulsar_ml" / "__init__.py").write_text("")
     (home / "pulsar_ml" / "_core.pyx").write_text(source)
     done = run(
