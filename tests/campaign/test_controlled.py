@@ -156,7 +156,7 @@ def test_the_mutant_of_a_failure_is_selected_for_its_replay(
     assert "step by step" in done.output
     path.write_text(json.dumps({**json.loads(violation.record), "mutant": None}))
     done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
-    assert done.exit_code == 0 and "without a failure" in done.output
+    assert done.exit_code == 4 and "without a failure" in done.output
     load_module(options).select_mutant(None)
 
 

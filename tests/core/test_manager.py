@@ -395,7 +395,7 @@ CLOSED_USES = {
 def test_the_uses_above_are_all_there_are() -> None:
     members = {name for name in dir(EntryCacheManager) if not name.startswith("_")}
     always = {"closed", "close", "stop", "size", "max_size", "policy", "stats", "objects_in_use"}
-    always |= {"pinned_size", "receive_buffer_size"}
+    always |= {"pinned_size", "receive_buffer_size", "is_at_eviction_watermark"}
     assert members - always <= set(CLOSED_USES)
 
 

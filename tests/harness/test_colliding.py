@@ -9,6 +9,7 @@ from types import ModuleType
 import numpy as np
 import pytest
 
+from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.campaign.trial.controlled import load_checked, program_of, rare_operations
 from pulsar_ml.campaign.trial.trial import CHECKED, TrialOptions
 from pulsar_ml.errors import UsageError
@@ -94,7 +95,7 @@ def test_worlds_are_tight_roomy_and_mixed(core: ModuleType) -> None:
         assert 0.25 < counts[low] / 300 < 0.8, (name, counts)
     # Policies are alternatives: the first one is not more frequent than others.
     policies = Counter(world["policy"] for world in worlds)
-    assert set(policies) == set(range(7)) and max(policies.values()) < 300 / 4
+    assert set(policies) == set(range(len(EVICTION_POLICIES))) and max(policies.values()) < 300 / 4
     sizes = [name for name in lows if name != "policy"]
     assert any(all(world[name] == lows[name] for name in sizes) for world in worlds)
 

@@ -31,7 +31,7 @@ if last:
         calls=((("close", 0), ("close", 2)), (("open", 0), ("add", 0, 1, 40))),
     ),
     Mutant(
-        id="DD13",
+        id="DD15",
         title="a subscription that comes back gets a second view beside its first one",
         origin="#24927",
         file=FILE,
