@@ -38,7 +38,7 @@ def patience_with(pid: int, now: list[float], monkeypatch: pytest.MonkeyPatch) -
 
 
 def test_a_leap_of_the_clock_is_no_hang(sleeper: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As after a pause of the machine, or of the process that watches."""
+    """A pause of the machine, or of the process that watches, makes such a leap."""
     now = [0.0]
     patience = patience_with(sleeper, now, monkeypatch)
     now[0] += 1_000
