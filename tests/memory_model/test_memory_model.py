@@ -43,8 +43,8 @@ from tests.memory_model.programs import (
     WAIT_BETWEEN_LOCKS,
 )
 
-# Program 2,964 notices a defect that none of the first 2,000 notices: two threads hold the mutex one
-# after the other and wait until a deadline.
+# Program 2,964 notices a defect of the engine that the first 2,000 do not notice: two threads hold
+# the mutex one after the other and wait until a deadline.
 SEEDS = (*range(2_000), 2_964)
 PIECES = 25  # each has every row of FEATURES
 EXECUTIONS = 5_000  # of a search: most programs need fewer
@@ -78,7 +78,9 @@ def test_the_engine_agrees_with_the_models(piece: int) -> None:
             )
             assert found.agrees, f"program {seed}\n{shrunk(found)}"
             exhausted += found.exhausted
-    assert exhausted > len(SEEDS) / PIECES * len(MODES) * 0.8, "searches that end say what is missing"
+    assert exhausted > len(SEEDS) / PIECES * len(MODES) * 0.8, (
+        "searches that end say what is missing"
+    )
 
 
 TEXTBOOK = [

@@ -5,9 +5,9 @@ static void set_width(int32_t threads);
 static void start_thread(Thread *t);
 static void thread_end(Thread *t);
 
-/* The engine's calls at a thread's end need less of its stack than this. A lock that lost the thread
- * may lead others to its local variables afterwards: they find what the thread left there, and not
- * frames of the engine, which differ between an execution and its repetition with a trace. */
+/* The engine's calls at a thread's end need less of its stack than this. A lock that lost the
+ * thread may lead others to its local variables afterwards: they find what the thread left there,
+ * and no frames of the engine, which differ when an execution is repeated with a trace. */
 enum { STACK_AT_END = 2048 };
 
 static __attribute__((noinline)) void call_body(Thread *t)
