@@ -43,7 +43,9 @@ from tests.memory_model.programs import (
     WAIT_BETWEEN_LOCKS,
 )
 
-PROGRAMS = 2_000
+# Program 2,964 notices a defect of the engine that the first 2,000 do not notice: two threads hold
+# the mutex one after the other and wait until a deadline.
+SEEDS = (*range(2_000), 2_964)
 PIECES = 25  # each has every row of FEATURES
 EXECUTIONS = 5_000  # of a search: most programs need fewer
 
@@ -63,7 +65,7 @@ def deadlocks(program: Litmus, mode: str = "sc", faults: tuple[str, ...] = ()) -
 @pytest.mark.parametrize("piece", range(PIECES))
 def test_the_engine_agrees_with_the_models(piece: int) -> None:
     exhausted = 0
-    for seed in range(piece, PROGRAMS, PIECES):
+    for seed in SEEDS[piece::PIECES]:
         program = program_of_seed(seed)
         for mode in MODES:
             found = compare(
@@ -76,7 +78,9 @@ def test_the_engine_agrees_with_the_models(piece: int) -> None:
             )
             assert found.agrees, f"program {seed}\n{shrunk(found)}"
             exhausted += found.exhausted
-    assert exhausted > PROGRAMS / PIECES * len(MODES) * 0.8, "searches that end say what is missing"
+    assert exhausted > len(SEEDS) / PIECES * len(MODES) * 0.8, (
+        "searches that end say what is missing"
+    )
 
 
 TEXTBOOK = [

@@ -42,6 +42,26 @@ PROGRAM(local_outlived, 1, Cell x; long *at;)
     if (*s->at != 9) BROKEN(v, "the thread is gone");
 }
 
+/* Other threads' pointers into the stack of a thread that ended: they find what it left there. */
+enum { LEFT = 48 };
+static void *leaves_cells(void *at)
+{
+    Cell cells[LEFT];
+    for (int i = 0; i < LEFT; i++) st(cells[i], i + 1, RLX);
+    st(*(_Atomic(Cell *) *)at, cells, REL);
+    return NULL;
+}
+PROGRAM(local_left, 2, _Atomic(Cell *) at;)
+{
+    pthread_t id;
+    if (t == 0) return;
+    pthread_create(&id, NULL, leaves_cells, (void *)&s->at);
+    pthread_join(id, NULL);
+    Cell *cells = ld(s->at, ACQ);
+    for (int i = 0; i < LEFT; i++)
+        if (ld(cells[i], RLX) != i + 1) BROKEN(v, "the engine wrote there");
+}
+
 /* errno, floating point, identity
  * --------------------------------------------------------------------- */
 

@@ -70,6 +70,13 @@ def test_a_right_program_stays_silent(module: str, name: str, mode: str, compile
     assert done.statistics["cut"] == 0
 
 
+@pytest.mark.parametrize("compiler", COMPILERS)
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_the_engine_leaves_the_stack_of_a_thread_that_ended(mode: str, compiler: str) -> None:
+    done = run("owned", "local_left", compiler, mode=mode)
+    assert done.verdict == "clean", done.failure
+
+
 # libstdc++ before 13 releases the lock in atomic<shared_ptr>::load() with a relaxed order: its
 # plain read of the pointer races with the next store. The race is passed over, and counted.
 @pytest.mark.parametrize("compiler", COMPILERS)

@@ -8,13 +8,13 @@ import sys
 
 from tests import ROOT
 from tests.memory_model.defects.variant import NAMES
-from tests.memory_model.test_memory_model import EXECUTIONS, PROGRAMS
+from tests.memory_model.test_memory_model import EXECUTIONS, SEEDS
 
 
 def test_random_programs_find_each_defect_of_the_engine() -> None:
     from tests.memory_model.defects import __main__ as command
 
-    assert (command.PROGRAMS, command.EXECUTIONS) == (PROGRAMS, EXECUTIONS)
+    assert (command.SEEDS, command.EXECUTIONS) == (SEEDS, EXECUTIONS)
     done = subprocess.run(
         [sys.executable, "-m", "tests.memory_model.defects"],
         cwd=ROOT,
