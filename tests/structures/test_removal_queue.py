@@ -234,7 +234,7 @@ def run_failing(policy: int, failing: int) -> bool:
     return failed
 
 
-@pytest.mark.parametrize("policy", ["central_queue", "released_queue", "released_5", "stash_queue"])
+@pytest.mark.parametrize("policy", ["central_queue", "released_queue", "released_5"])
 @pytest.mark.parametrize("accessed", [0, 1])
 def test_a_watched_time_pass_may_remove_what_it_has_no_memory_to_keep(
     policy: str, accessed: int
