@@ -104,7 +104,9 @@ cdef inline void pass_check_step(
     key = world_key(world, run.last.key)
     if key < 0 or size != world_counted(world, key):
         world_violate(world, violation, b"I44", b"the removal of key %lld freed %lld bytes", key, size, 0)
-    elif run.by_time and not world_is_before(run.last.timestamp, run.threshold):
+    # The mark of a wrapper to keep is its new timestamp; then there was no memory to keep it.
+    elif (run.by_time and not world_is_before(run.last.timestamp, run.threshold)
+            and (run.given_up == before.given_up or run.last.timestamp != run.now)):
         world_violate(world, violation, b"I51", b"a time pass with threshold %lld removed timestamp %lld",
                       run.threshold, run.last.timestamp, 0)
     elif (not run.by_time and world.policy.row.queued

@@ -134,9 +134,11 @@ cdef inline void removal_check_removed(
     if run.removed.entries != before.removed.entries + 1:
         world_violate(world, violation, b"I60", b"a step neither removed, requeued, dropped nor stopped",
                       0, 0, 0)
-    # The central queue and size passes of released_5 keep nothing in their second round.
+    # The central queue and size passes of released_5 keep nothing in their second round, and none
+    # keeps an entry without memory for its place.
     elif (world.policy.base.settings.extend_recently_accessed and head.accessed
-            and world.policy.row.one_budget and (run.by_time or world.policy.row.most_keeps < 0)):
+            and run.given_up == before.given_up and world.policy.row.one_budget
+            and (run.by_time or world.policy.row.most_keeps < 0)):
         world_violate(world, violation, b"I55", b"an entry was removed though it was accessed", 0, 0, 0)
 
 

@@ -30,6 +30,7 @@ class Model:
     """References to entries. The last one that goes marks a read if the entry counts."""
 
     scarce = False
+    allocates = frozenset({"parse"})
     weak: ClassVar[Mapping[str, str]] = {
         "new": "NO_MEMORY: every object was taken at least once, by a call that succeeded or by "
         "one that is under way in another thread, and none was free at one moment.",

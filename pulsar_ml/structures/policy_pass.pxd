@@ -68,6 +68,7 @@ cdef struct EvictionPass:
     Removed removed
     int64_t requeued
     int64_t missing         # empty wrappers dropped
+    int64_t given_up        # entries removed because there was no memory to keep them
     Victim last
     # Where the policy goes on in the next slice.
     bint begun
@@ -170,5 +171,6 @@ cdef inline void pass_give_up(
     stamped_lock_write(&wrapper.lock)
     if wrapper_key(wrapper).ledger_id != NO_LEDGER:
         pass_remove(base, run, handle, wrapper)
+        run.given_up += 1
     stamped_unlock_write(&wrapper.lock)
     wrapper_recycle(&base.memory.wrappers, handle)

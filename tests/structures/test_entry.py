@@ -2,7 +2,10 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_ml.harness.histories.history import Call
+from pulsar_ml.harness.models.sequential import Sequential
 from pulsar_ml.harness.subjects.subject import InvariantViolation
+from pulsar_ml.specs import Answer, answer, entry
 from pulsar_ml.suites.entry import SUITE
 from tests.structures.machine import (
     SEEDS,
@@ -188,6 +191,25 @@ def test_a_parsed_value_is_attached_once_and_shared_by_later_copies() -> None:
     assert pair.call("release", 1).status == LAST
     assert pair.call("read", 1).status == DONE
     pair.instance.check()
+
+
+def is_legal(scarce: bool, *calls: tuple[str, tuple[int, ...], Answer]) -> bool:
+    """True if the model allows these calls of one thread."""
+    settings = {"chunk_bits": 0, "limit": 8, "counts_of_4": 0}
+    states = Sequential(entry.Model, settings, 1, scarce=scarce)
+    reached = [states.start]
+    for name, arguments, result in calls:
+        call = Call(name, arguments, result, 0)
+        reached = [after for state in reached for after in states.step(state, call)]
+    return bool(reached)
+
+
+def test_a_parse_gets_no_memory_only_where_allocations_fail_and_before_a_value_came() -> None:
+    new = ("new", (8, 0, 0), answer(DONE, 1))
+    refused, attached = ("parse", (0,), answer(NO_MEMORY, 1)), ("parse", (0,), answer(DONE, 1, 1))
+    assert is_legal(True, new, refused, attached)
+    assert not is_legal(True, new, attached, refused)
+    assert not is_legal(False, new, refused, attached)
 
 
 def test_a_value_that_is_released_twice_is_noticed() -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_ml._core import EVICTION_POLICIES
 from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.operations import _native
 from pulsar_ml.suites import broker_cache, removal_queue
@@ -231,6 +232,32 @@ def run_failing(policy: int, failing: int) -> bool:
     _native.fail_allocation_after(-1)
     pair.instance.check()
     return failed
+
+
+@pytest.mark.parametrize("policy", ["central_queue", "released_queue", "released_5"])
+@pytest.mark.parametrize("accessed", [0, 1])
+def test_a_watched_time_pass_may_remove_what_it_has_no_memory_to_keep(
+    policy: str, accessed: int
+) -> None:
+    removed = set()
+    for entries in range(1, 10):
+        pair = started(
+            max_requeue=5,
+            extend=accessed,
+            queue_chunk_bits=2,
+            policy=list(EVICTION_POLICIES).index(policy),
+        )
+        put(pair, *range(entries), expected_reads=1 - accessed)
+        for key in range(entries * accessed):
+            pair.call("get", 0, key)
+        _native.fail_allocation_after(0)
+        try:
+            # The wrapper that is to be kept is marked with the pass's time already.
+            removed.add(pair.instance.call("expire", 0, 1).words[0])
+        finally:
+            _native.fail_allocation_after(-1)
+        pair.instance.check()
+    assert 1 in removed
 
 
 # Negative controls.

@@ -27,7 +27,9 @@ STRUCTURES = [
 
 @pytest.mark.parametrize("structure", STRUCTURES)
 def test_a_suite_names_the_invariants_that_its_operations_report(structure: str) -> None:
-    source = (ROOT / "pulsar_ml" / "operations" / f"{structure}.pxd").read_text()
+    operations = ROOT / "pulsar_ml" / "operations"
+    files = [operations / f"{structure}.pxd", operations / f"{structure}_world.pxd"]
+    source = "".join(file.read_text() for file in files if file.exists())
     reported = set(re.findall(r'(?:violate|expect_equal)\(violation, b"([^"]+)"', source))
     assert (
         set(importlib.import_module(f"pulsar_ml.suites.{structure}").SUITE.invariants) == reported
