@@ -11,6 +11,9 @@ from pulsar_ml.harness.engine import Explorer
 # Returns why the answers of the last execution are wrong, or "". Called once for each history:
 # executions with equal answers and the same order of calls are judged once.
 Judge = Callable[[Explorer], str]
+# Called with True before a judge, with False behind it: a judge has bounds of its own, which a watch
+# over executions from another process must not take for a hang of the code under test.
+ON_JUDGING: list[Callable[[bool], object]] = []
 MANY = 50_000  # new objects; to scan so many takes a millisecond or two
 
 
@@ -28,10 +31,20 @@ def run_judged(explorer: Explorer, first: int, count: int, judge: Judge | None) 
             done += explorer.run(first + done, count - done)
             if not explorer.unjudged():
                 break
-            if message := judge(explorer):
+            if message := called(judge, explorer):
                 return done, message
             explorer.accept()
     return done, ""
+
+
+def called(judge: Judge, explorer: Explorer) -> str:
+    for note in ON_JUDGING:
+        note(True)
+    try:
+        return judge(explorer)
+    finally:
+        for note in ON_JUDGING:
+            note(False)
 
 
 @contextmanager

@@ -51,6 +51,7 @@ PROCESSES = "too many processes"
 
 RESULT, DONE, RAISED = range(3)  # kinds of messages from the child
 LOOK_SECONDS = 0.1
+JUDGING_SECONDS = 600.0  # of one judge of answers, which has a bound of steps
 MOST_BETWEEN = 1.0  # seconds between two looks that count as time without progress
 TAIL_BYTES = 8192
 MOST_DESCRIPTORS = 1 << 30
@@ -126,6 +127,14 @@ class Heart:
         """Note that item number ``item`` begins. Called by the child only."""
         _, begun = struct.unpack_from("=QQ", self.page, 16)
         struct.pack_into("=QQ", self.page, 16, item, begun + 1)
+
+    def note_judging(self, judging: bool) -> None:
+        """Note whether a judge is at work. Called by the child only."""
+        struct.pack_into("=Q", self.page, 32, judging)
+
+    def judging(self) -> bool:
+        """Return True while a judge is at work on the answers of an execution."""
+        return bool(struct.unpack_from("=Q", self.page, 32)[0])
 
     def words(self) -> tuple[int, int, int, int]:
         """Return the execution under way, executions begun, the item under way, items begun."""
@@ -350,7 +359,7 @@ class Patience:
         self._processes = Processes(watched.child)
         self._words: tuple[int, ...] = ()
         self._since = self._next = time.monotonic()
-        self._idle = self._busy = 0.0
+        self._idle = self._busy = self._judged = 0.0
         self._steps, self._stepped = 0, self._since
 
     def refresh(self) -> None:
@@ -373,6 +382,14 @@ class Patience:
         if self._processes.too_many():
             text = f"the code under test has more than {MOST_PROCESSES} processes at once"
             raise LostError(PROCESSES, text, heart)
+        if heart.judging():
+            self._words = ()  # the limits are about executions
+            self._judged += between
+            if self._judged > JUDGING_SECONDS:
+                text = f"the model gave no answer within {JUDGING_SECONDS:g} s"
+                raise LostError(STUCK, text, heart)
+            return
+        self._judged = 0.0
         if heart.words() != self._words:
             self._words = heart.words()
             self._since, self._idle, self._busy = now, 0.0, cpu_seconds(self._process)

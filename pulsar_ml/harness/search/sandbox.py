@@ -25,6 +25,7 @@ from pulsar_ml.harness.engine import (
     places_in,
     steps_in,
 )
+from pulsar_ml.harness.judges.oracle import ON_JUDGING
 from pulsar_ml.harness.search import child
 from pulsar_ml.harness.search.child import ENDED, Heart, Limits, LostError, Send, Standing
 from pulsar_ml.harness.search.failure import Failure, Replayed
@@ -60,6 +61,7 @@ def watch(
 
     def with_heartbeat(send: Send) -> None:
         beat_into(heart.page)
+        ON_JUDGING[:] = [heart.note_judging]
         work(send)
 
     child.watch(
