@@ -11,8 +11,8 @@ from pulsar_ml.harness.engine import Explorer
 # Returns why the answers of the last execution are wrong, or "". Called once for each history:
 # executions with equal answers and the same order of calls are judged once.
 Judge = Callable[[Explorer], str]
-# Called with True before a judge, with False behind it: a judge has bounds of its own, which a watch
-# over executions from another process must not take for a hang of the code under test.
+# Called with True before a judge, with False behind it: a judge has bounds of its own, and a watch
+# over executions from another process must not take it for a hang of the code under test.
 ON_JUDGING: list[Callable[[bool], object]] = []
 MANY = 50_000  # new objects; to scan so many takes a millisecond or two
 
