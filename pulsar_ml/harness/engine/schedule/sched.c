@@ -93,7 +93,8 @@ static __attribute__((noinline)) int attend(Thread *t, uintptr_t address)
 {
     if (E.strategy->on_step)
         E.strategy->on_step(t);
-    if (profile.learning)
+    /* Memory of the interpreter lies elsewhere in each execution: native code of Python's threads. */
+    if (profile.learning && !(python.outside & t->bit))
         profile_note(t, address);
     if (may_be_held(t) && choose(t, CHOOSE_HOLD, 2)) {
         hold_back(t);
