@@ -35,7 +35,8 @@ def contract_digest() -> str:
     package = ROOT / "pulsar_ml"
     for path in [
         *sorted(package.glob("sync/*.[hp]*")),
-        *sorted(package.glob("harness/subject.[hp]*")),
+        *sorted(package.glob("harness/subject.h")),
+        *sorted(package.glob("harness/subjects/subject.p*")),
     ]:
         digest.update(path.read_bytes())
     return digest.hexdigest()[:12]

@@ -93,7 +93,7 @@ static __attribute__((noinline)) int attend(Thread *t, uintptr_t address)
 {
     if (E.strategy->on_step)
         E.strategy->on_step(t);
-    /* Memory of the interpreter lies elsewhere in each execution: native code of Python's threads. */
+    /* Outside of the lock a thread of Python is in memory that lies elsewhere in each execution. */
     if (profile.learning && !(python.outside & t->bit))
         profile_note(t, address);
     if (may_be_held(t) && choose(t, CHOOSE_HOLD, 2)) {
