@@ -96,17 +96,17 @@ cdef extern from *:
     static PyObject *pml_new_position(PyObject *type, long long ledger_id, long long entry_id)
     {
         PyObject *first = PyLong_FromLongLong(ledger_id), *second = PyLong_FromLongLong(entry_id);
-        PyObject *made = NULL;
+        PyObject *result = NULL;
         if (first != NULL && second != NULL)
-            made = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 2);
-        if (made == NULL) {
+            result = ((PyTypeObject *)type)->tp_alloc((PyTypeObject *)type, 2);
+        if (result == NULL) {
             Py_XDECREF(first);
             Py_XDECREF(second);
             return NULL;
         }
-        PyTuple_SET_ITEM(made, 0, first);
-        PyTuple_SET_ITEM(made, 1, second);
-        return made;
+        PyTuple_SET_ITEM(result, 0, first);
+        PyTuple_SET_ITEM(result, 1, second);
+        return result;
     }
 
     /* Reads a tuple, or a Position, of two plain numbers of 64 bits; 0 for anything else. */

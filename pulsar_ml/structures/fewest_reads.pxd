@@ -20,7 +20,7 @@
 
 from libc.stdint cimport INT32_MIN, int32_t, int64_t, uint32_t, uint64_t
 
-from pulsar_ml.structures.entry cimport entry_has_expected_reads, entry_read_count
+from pulsar_ml.structures.entry cimport entry_read_count
 from pulsar_ml.structures.entry_wrapper cimport (
     NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
 )
@@ -34,6 +34,7 @@ from pulsar_ml.structures.policy_pass cimport (
 )
 from pulsar_ml.structures.read_count cimport read_count_value
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
+from pulsar_ml.structures.stash_queue cimport stash_judge
 from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -134,17 +135,9 @@ cdef inline Planned planned_of(
 cdef inline PassVerdict priority_judge(
     const PolicyBase* base, const EntryWrapper* wrapper, const EvictionPass* run
 ) noexcept nogil:
-    # Unsigned: a clock may be negative.
-    cdef int64_t oldest = <int64_t>(<uint64_t>run.now - <uint64_t>base.settings.time_to_live_max)
-    cdef int64_t timestamp = i64_load_relaxed(&wrapper.timestamp)
-    if not run.by_time:
-        return STOP if run.removed.bytes >= run.target else REMOVE
-    if not pass_is_before(timestamp, run.threshold):
-        return STOP
-    if (not pass_is_before(timestamp, oldest)
-            and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value))):
-        return REQUEUE
-    return REMOVE
+    if run.by_time:
+        return stash_judge(base, wrapper, run)
+    return STOP if run.removed.bytes >= run.target else REMOVE
 
 
 cdef inline PassVerdict priority_decide(

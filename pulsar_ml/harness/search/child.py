@@ -382,17 +382,17 @@ class Patience:
         if self._processes.too_many():
             text = f"the code under test has more than {MOST_PROCESSES} processes at once"
             raise LostError(PROCESSES, text, heart)
+        if heart.words() != self._words:
+            self._words = heart.words()
+            self._judged = 0.0
+            self._begin_again(now)
+            return
         if heart.judging():
-            self._words = ()  # the limits are about executions
+            self._begin_again(now)  # the limits are about executions
             self._judged += between
             if self._judged > JUDGING_SECONDS:
                 text = f"the model gave no answer within {JUDGING_SECONDS:g} s"
                 raise LostError(STUCK, text, heart)
-            return
-        self._judged = 0.0
-        if heart.words() != self._words:
-            self._words = heart.words()
-            self._since, self._idle, self._busy = now, 0.0, cpu_seconds(self._process)
             return
         if limits.cpu is None or not runnable(self._process):
             self._idle += between
@@ -403,6 +403,11 @@ class Patience:
             text = f"no execution ended within {limits.cpu:g} s of processor time"
             loops = ": the code under test loops without a step that the engine sees"
             raise self._stuck(text, loops, now)
+
+    def _begin_again(self, now: float) -> None:
+        """Count the time without progress from now on."""
+        assert self._process is not None
+        self._since, self._idle, self._busy = now, 0.0, cpu_seconds(self._process)
 
     def _stuck(self, text: str, reason: str, now: float) -> LostError:
         """Return the error of a stuck child: a place of Python code replaces the reason."""

@@ -88,7 +88,7 @@ def test_a_model_that_takes_long_is_no_hang_of_the_code_under_test(
         now[0] += 1
         patience.look()
     heart.note_judging(False)
-    for _ in range(31):
+    for _ in range(30):
         now[0] += 1
         patience.look()
     with pytest.raises(LostError, match="no execution ended within 30 s"):
@@ -102,6 +102,20 @@ def test_a_model_that_never_answers_is_named(sleeper: int, monkeypatch: pytest.M
     heart.note_judging(True)
     with pytest.raises(LostError, match="the model gave no answer within 600 s"):
         for _ in range(602):
+            now[0] += 1
+            patience.look()
+
+
+def test_many_slow_answers_in_a_row_are_answers(
+    sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The moment between two of them is too short to be seen."""
+    now = [0.0]
+    patience, heart = patience_with(sleeper, now, monkeypatch)
+    heart.note_judging(True)
+    for item in range(4):
+        heart.begin(item)
+        for _ in range(400):
             now[0] += 1
             patience.look()
 
