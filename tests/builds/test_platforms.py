@@ -1,0 +1,91 @@
+"""The table of platforms holds the rows of runs, and README and classifiers claim no others."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import sys
+import tomllib
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tools import interpreters
+from tools.interpreters import InterpreterError, Source, download
+from tools.platforms import PAGE, ROOT, Row, counts, left_out, page, question, stored, supported
+
+ROW = Row(
+    "2026-11-23", "0123456789ab", "3.12.1", "yes", "gcc 12.2.0", "x86_64", "Debian 12", 9_000, 0, ""
+)
+
+
+def claimed() -> set[str]:
+    classifiers = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["classifiers"]
+    return set(re.findall(r"Python :: (3[.]\d+)", "\n".join(classifiers)))
+
+
+def test_the_page_has_the_rows() -> None:
+    assert page(stored()) == PAGE.read_text()
+    assert page([*stored(), ROW]) != PAGE.read_text()
+
+
+def test_classifiers_name_the_versions_that_passed() -> None:
+    assert claimed() == set(supported(stored()))
+
+
+def test_a_version_that_failed_or_ran_nothing_or_has_no_gil_is_not_claimed() -> None:
+    assert supported([ROW]) == ["3.12"]
+    assert not supported([replace(ROW, failed=1), replace(ROW, passed=0), replace(ROW, gil="no")])
+
+
+def test_a_newer_run_takes_the_place_of_one_with_the_same_interpreter_and_compiler() -> None:
+    assert replace(ROW, interpreter="3.12.9", compiler="gcc 14.1.0").place == ROW.place
+    assert replace(ROW, gil="no").place != ROW.place
+    assert replace(ROW, compiler="clang 14.0.6").place != ROW.place
+
+
+def test_tests_that_failed_or_were_skipped_did_not_pass(tmp_path: Path) -> None:
+    report = tmp_path / "report.xml"
+    report.write_text(
+        '<testsuites><testsuite tests="9" failures="2" errors="1" skipped="1"/></testsuites>'
+    )
+    assert counts(report) == (5, 4)
+
+
+def test_sentences_about_tests_that_were_left_out_are_kept(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("C++ compiler: found\nno Clang: left out are engine/strangers/test_clang.py\n")
+    assert left_out(log) == "no Clang"
+
+
+def test_an_interpreter_tells_its_version(tmp_path: Path) -> None:
+    own = question(Path(sys.executable))
+    assert own is not None and own.name.startswith(f"3.{sys.version_info.minor}")
+    assert question(tmp_path / "python3") is None
+
+
+def test_an_archive_with_another_digest_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    served = tmp_path / "python3.14" / "python3.14_3.14.0.orig.tar.xz"
+    served.parent.mkdir()
+    served.write_bytes(b"sources")
+    monkeypatch.setattr(interpreters, "MIRROR", tmp_path.as_uri())
+    wrong = hashlib.sha256(b"other").hexdigest()
+    with pytest.raises(InterpreterError, match="another file is served"):
+        download(Source("3.14.0", wrong), tmp_path / "archive")
+    download(Source("3.14.0", digest_of(served)), tmp_path / "archive")
+    assert (tmp_path / "archive").read_bytes() == b"sources"
+
+
+def test_an_archive_that_is_not_served_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(interpreters, "MIRROR", tmp_path.as_uri())
+    with pytest.raises(InterpreterError, match="python3.14_3.14.0.orig.tar.xz"):
+        download(Source("3.14.0", ""), tmp_path / "archive")
+
+
+def digest_of(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()

@@ -1,0 +1,162 @@
+"""Builds interpreters of CPython that distributions do not install, free-threaded ones among them.
+
+    python tools/interpreters.py 3.14t 3.13t     build them in the cache folder, print their paths
+    python tools/interpreters.py --list          names, versions, and those that are built
+
+A name that ends in ``t`` is built without the GIL, one that ends in ``tsan`` with the thread
+sanitizer, too. Sources are Debian's copies of the published archives, compared with the digests
+below. The cache folder is ``$XDG_CACHE_HOME/pulsar_ml/interpreters``; a folder that was begun and
+not ended has no ``bin``, and is built again. Needs the standard library, a C compiler, ``make`` and
+the headers of OpenSSL, libffi, zlib and liblzma. Exit codes: 0 done; 2 a name that is not known;
+4 a download or a build failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+import tarfile
+import tempfile
+import urllib.error
+import urllib.request
+from dataclasses import dataclass
+from pathlib import Path
+
+MIRROR = "https://deb.debian.org/debian/pool/main/p"
+PROGRESS = Path(__file__).with_name("progress.py")
+FAILED = 4
+
+
+class InterpreterError(Exception):
+    """A download or a build failed."""
+
+
+@dataclass(frozen=True)
+class Source:
+    """An archive of CPython's sources: its version and its SHA-256."""
+
+    version: str
+    digest: str
+
+    @property
+    def address(self) -> str:
+        package = "python" + ".".join(self.version.split(".")[:2])
+        return f"{MIRROR}/{package}/{package}_{self.version}.orig.tar.xz"
+
+
+PYTHON_3_13 = Source("3.13.15", "1e66a7945a48390ee4c2a4268a0e4185884059a13c4aab6d148aa208deea4a76")
+PYTHON_3_14 = Source("3.14.7", "3b48dac8fb59f62eaa67ac83c1eb12bda1b7a08406dd286e252c11a66be27f81")
+
+WITHOUT_GIL = ("--disable-gil",)
+INTERPRETERS: dict[str, tuple[Source, tuple[str, ...]]] = {
+    "3.13t": (PYTHON_3_13, WITHOUT_GIL),
+    "3.14": (PYTHON_3_14, ()),
+    "3.14t": (PYTHON_3_14, WITHOUT_GIL),
+    "3.14tsan": (PYTHON_3_14, (*WITHOUT_GIL, "--with-thread-sanitizer")),
+}
+
+
+def cache() -> Path:
+    """The folder of all interpreters."""
+    home = os.environ.get("XDG_CACHE_HOME") or str(Path.home() / ".cache")
+    return Path(home) / "pulsar_ml" / "interpreters"
+
+
+def home_of(name: str) -> Path:
+    """The folder of an interpreter, built or not."""
+    return cache() / f"{name}-{INTERPRETERS[name][0].version}"
+
+
+def executable(name: str) -> Path:
+    """The path of an interpreter's executable, built or not."""
+    return home_of(name) / "bin" / "python3"
+
+
+def built() -> dict[str, Path]:
+    """The executables that are there, by name."""
+    return {name: executable(name) for name in INTERPRETERS if executable(name).exists()}
+
+
+def download(source: Source, target: Path) -> None:
+    """Writes an archive to a file. Raises InterpreterError, also for another digest."""
+    try:
+        with urllib.request.urlopen(source.address, timeout=60) as answer, target.open("wb") as out:
+            shutil.copyfileobj(answer, out)
+    except (urllib.error.URLError, OSError) as error:
+        raise InterpreterError(f"cannot fetch {source.address}: {error}") from error
+    digest = hashlib.sha256(target.read_bytes()).hexdigest()
+    if digest != source.digest:
+        raise InterpreterError(
+            f"{source.address} has the SHA-256 {digest}, and not {source.digest}: another file is "
+            "served under this name; nothing was built"
+        )
+
+
+def run(label: str, log: Path, command: list[str], folder: Path) -> None:
+    """Runs a step of a build with progress. Raises InterpreterError."""
+    shown = [sys.executable, str(PROGRESS), label, str(log), *command]
+    if subprocess.run(shown, cwd=folder, check=False).returncode != 0:
+        raise InterpreterError(f"{label} failed; the whole output is in {log}")
+
+
+def build(name: str) -> Path:
+    """Builds an interpreter, unless it is there; returns its executable."""
+    source, flags = INTERPRETERS[name]
+    home = home_of(name)
+    if executable(name).exists():
+        return executable(name)
+    shutil.rmtree(home, ignore_errors=True)
+    home.mkdir(parents=True)
+    logs = cache()
+    with tempfile.TemporaryDirectory(prefix="python-", dir=cache()) as scratch:
+        archive = Path(scratch, "source.tar.xz")
+        print(f"{name}: fetching {source.address}", flush=True)
+        download(source, archive)
+        with tarfile.open(archive) as packed:
+            packed.extractall(scratch, filter="data")
+        [folder] = (path for path in Path(scratch).iterdir() if path.is_dir())
+        # The tests of CPython are left out; packages are for those that use the interpreter.
+        configure = ["./configure", "-q", f"--prefix={home}", "--disable-test-modules", *flags]
+        processors = len(os.sched_getaffinity(0))
+        run(f"{name}, configuration", logs / f"{name}-configure.log", configure, folder)
+        compilation = ["make", "-s", f"-j{processors}"]
+        run(f"{name}, compilation", logs / f"{name}-make.log", compilation, folder)
+        run(
+            f"{name}, installation", logs / f"{name}-install.log", ["make", "-s", "install"], folder
+        )
+    return executable(name)
+
+
+def main() -> int:
+    """Builds what the arguments name."""
+    parser = argparse.ArgumentParser(
+        description=(__doc__ or "").splitlines()[0],
+        epilog=f"Names: {', '.join(INTERPRETERS)}.",
+    )
+    parser.add_argument("names", nargs="*", metavar="NAME", help="an interpreter to build")
+    parser.add_argument("--list", action="store_true", help="print names, versions and paths")
+    options = parser.parse_args()
+    if options.list:
+        for name, (source, _) in INTERPRETERS.items():
+            path = built().get(name)
+            print(f"{name:10} {source.version:10} {path or 'not built'}")
+        return 0
+    unknown = [name for name in options.names if name not in INTERPRETERS]
+    if unknown or not options.names:
+        wrong = f"there is no interpreter {unknown[0]!r}" if unknown else "name an interpreter"
+        parser.error(f"{wrong}; there are {', '.join(INTERPRETERS)}")
+    for name in options.names:
+        try:
+            print(build(name))
+        except InterpreterError as error:
+            print(f"{name}: {error}", file=sys.stderr)
+            return FAILED
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
