@@ -18,7 +18,6 @@ from pulsar_ml.distributed.session import (
     task_cpus,
 )
 from pulsar_ml.errors import UsageError
-from pulsar_ml.processors import processor_count
 
 
 @pytest.mark.parametrize(
@@ -27,7 +26,6 @@ from pulsar_ml.processors import processor_count
         ("local", LocalMaster(1, 1)),
         ("local[3]", LocalMaster(1, 3)),
         ("local[3,2]", LocalMaster(1, 3)),
-        ("local[*]", LocalMaster(1, processor_count())),
         ("local-cluster[2,1,1024]", LocalMaster(2, 1)),
         ("local-cluster[2, 4, 1024]", LocalMaster(2, 4)),
         ("spark://host:7077", None),
@@ -39,6 +37,12 @@ def test_the_cores_of_a_master_on_this_machine_are_known(
 ) -> None:
     assert local_master(master) == expected
     check_master(master)
+
+
+def test_a_star_stands_for_the_processors_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(range(7)))
+    assert local_master("local[*]") == LocalMaster(1, 7)
+    check_master("local[*]")
 
 
 @pytest.mark.parametrize(
