@@ -89,8 +89,11 @@ DRAWS: dict[str, list[tuple[str, int, Callable[[Draw], Any]]]] = {
 KINDS = {maybe: WORD, small: WORD, truth: FLAG, nothing: NONE}
 
 
-def drawn(draw: Draw, name: str, keyed: bool, most: int) -> History:
-    """Draw a history of up to ``most`` calls of three threads; most are legal, or nearly so."""
+def drawn(draw: Draw, name: str, keyed: bool, most: int, *, stays: bool = False) -> History:
+    """Draw a history of up to ``most`` calls of three threads; most are legal, or nearly so.
+
+    ``stays``: a thread may go on after a call that did not return.
+    """
     clock = [0, 0, 0]
     ended = [False] * 3
     operations = []
@@ -106,7 +109,7 @@ def drawn(draw: Draw, name: str, keyed: bool, most: int) -> History:
         clock[thread] = invoked + draw.randrange(wide)
         returned: int | None = clock[thread]
         if draw.random() < 0.1:
-            returned, ended[thread] = None, True
+            returned, ended[thread] = None, not stays
         if keyed:
             words = (draw.randrange(2), *words)
         operations.append(Operation(thread, call, words, result(draw), invoked, returned))

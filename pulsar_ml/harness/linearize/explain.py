@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
 from pulsar_ml.harness.linearize.core import few_states, minimal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
@@ -124,6 +125,17 @@ def weaker(searches: Searches) -> dict[str, str]:
     key may be quiet while calls of other keys are under way. Sequential consistency of all keys
     implies nothing.
     """
+    moved, its_model = in_program_order(searches.history, searches.model)
+    if moved is not searches.history:
+        own = Searches(moved, its_model, searches.options, searches.effort)
+        sequential = weaker_answer(own, PROGRAM_ORDER, [None])
+        own.close()
+        return {**weaker_as_is(searches), SEQUENTIAL: sequential}
+    return weaker_as_is(searches)
+
+
+def weaker_as_is(searches: Searches) -> dict[str, str]:
+    """Return the answers when no thread goes on after a call that did not return."""
     if (native := searches.all_parts()) is not None:
         records = searches.records
 
