@@ -13,6 +13,7 @@ import click
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
+from pulsar_ml.cli.find.following import follow_file, refuse_beside_follow
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIOLATION, ExitCode
 from pulsar_ml.harness.histories.files import FORMS, load_history
@@ -36,6 +37,7 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
         "linearize history.jsonl --model register",
         "linearize history.edn --model cas-register --keyed",
         "linearize history.jsonl --model register --criterion sequential",
+        "linearize history.jsonl --model queue --follow --until-idle 60",
         "linearize run.parquet --model mymodels.py:Cache",
     ),
     exit_codes=(CLEAN, VIOLATION, USAGE, FAILED, UNKNOWN, INTERRUPTED),
@@ -68,6 +70,20 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     group="History",
     help="A compare-and-set that failed (:fail of Jepsen) found another value. [default: it is left "
     "out]",
+)
+@option(
+    "--follow",
+    "following",
+    is_flag=True,
+    group="History",
+    help="Go on with what is appended to FILE, an event a line, until it is illegal or Ctrl-C.",
+)
+@option(
+    "--until-idle",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    group="History",
+    help="End --follow when nothing was appended for so long. [default: never]",
 )
 @option(
     "--initial",
@@ -139,6 +155,8 @@ def command(
     keyed: bool,
     form: str | None,
     failed_cas: bool,
+    following: bool,
+    until_idle: float | None,
     initial: str | None,
     criterion: str,
     no_partition: bool,
@@ -156,7 +174,8 @@ def command(
     or log.
     """
     sys.path.insert(0, "")  # where a user's model is
-    history = load_history(file, keyed=keyed, form=form or "", failed_cas=failed_cas)
+    if until_idle is not None and not following:
+        raise click.UsageError("--until-idle ends --follow, which is not there")
     model = with_initial(name, initial)
     if keyed:
         model = Keyed(model)
@@ -169,6 +188,15 @@ def command(
         explain=not no_explain,
     )
     try:
+        if following:
+            refuse_beside_follow(
+                {"--html": page, f"--criterion {criterion}": criterion != LINEARIZABLE}
+            )
+            return follow_file(
+                file, model, options, form=form or "", keyed=keyed, failed_cas=failed_cas,
+                until_idle=until_idle, as_json=as_json,
+            )  # fmt: skip
+        history = load_history(file, keyed=keyed, form=form or "", failed_cas=failed_cas)
         check_model(model, history)
         if criterion != LINEARIZABLE:
             if page is not None:
