@@ -42,12 +42,16 @@ def follow_file(
     reader = EventReader(file.name, known)
     follower = Follower(model, file.name, options=options, keyed=keyed, failed_cas=failed_cas)
     source = GrowingFile(file, until_idle)
-    try:
-        with ProgressDisplay() as progress:
+    progress = ProgressDisplay()
+
+    def show(one: Followed) -> None:
+        if not one.events:
             progress.begin("following", headline=f"following {file}; Ctrl-C ends with the answer")
-            found = follow(
-                source, reader, follower, lambda one: progress.update(one.events, in_short(one))
-            )
+        progress.update(one.events, in_short(one))
+
+    try:
+        with progress:
+            found = follow(source, reader, follower, show)
     finally:
         source.close()
     echo(as_text(found) if as_json else describe_followed(found, model))

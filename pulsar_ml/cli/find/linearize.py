@@ -13,7 +13,6 @@ import click
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.cli.find.following import follow_file, refuse_beside_follow
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIOLATION, ExitCode
 from pulsar_ml.harness.histories.files import FORMS, load_history
@@ -189,6 +188,8 @@ def command(
     )
     try:
         if following:
+            from pulsar_ml.cli.find.following import follow_file, refuse_beside_follow
+
             refuse_beside_follow(
                 {"--html": page, f"--criterion {criterion}": criterion != LINEARIZABLE}
             )
@@ -200,7 +201,9 @@ def command(
         check_model(model, history)
         if criterion != LINEARIZABLE:
             if page is not None:
-                raise click.UsageError(f"--html shows linearizability, not {criterion}; leave it out")
+                raise click.UsageError(
+                    f"--html shows linearizability, not {criterion}; leave it out"
+                )
             return with_criterion(history, model, criterion, options, as_json=as_json)
         verdict = check(history, model, options=options)
         shown = as_text(history, verdict) if as_json else describe_verdict(history, verdict, model)

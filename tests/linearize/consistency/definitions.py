@@ -37,8 +37,7 @@ def sequential(history: History, model: Any) -> bool:
                 [after for state in states for after in model.step(state, history.call(index))],
             )
             for index in range(len(history))
-            if index not in order
-            and all(one in order for one in returned if earlier(one, index))
+            if index not in order and all(one in order for one in returned if earlier(one, index))
         )
 
     return extend([], [model.init()])

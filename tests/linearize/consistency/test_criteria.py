@@ -160,9 +160,7 @@ def test_the_command_answers_with_a_witness(tmp_path: Path) -> None:
     code, output = run(tmp_path, STALE, "--model", "register", "--criterion", "quiescent")
     assert code == 1 and output.startswith("illegal: not quiescently consistent (2 operations")
     assert "  illegal by themselves: 2 of 2\n    operation 0 (line 2), write('a')\n" in output
-    code, output = run(
-        tmp_path, STALE, "--model", "register", "--criterion", "session", "--json"
-    )
+    code, output = run(tmp_path, STALE, "--model", "register", "--criterion", "session", "--json")
     assert (code, json.loads(output)["order"]) == (0, [0])
 
 

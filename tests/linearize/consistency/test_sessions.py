@@ -74,9 +74,10 @@ def is_too_large(core: History, model: Any, guarantee: str) -> bool:
     for index, call in enumerate(calls):
         rest = [other for other in range(len(core)) if other != index]
         read = [one.result for one in calls if one.name in ("read", "get")]
-        if call.name in ("write", "put", "delete") and (
-            None if call.name == "delete" else call.arguments[-1]
-        ) in read:
+        if (
+            call.name in ("write", "put", "delete")
+            and (None if call.name == "delete" else call.arguments[-1]) in read
+        ):
             continue
         if not holds(core.select(rest), model, guarantee):
             return True

@@ -101,15 +101,12 @@ def sequential(history: History, model: Any, options: Options) -> Consistency:
         name = "sequential"
         if answer == LEGAL:
             order = tuple(way)
-            return Consistency(
-                name, LEGAL, order=order, steps=steps, configurations=configurations
-            )
+            return Consistency(name, LEGAL, order=order, steps=steps, configurations=configurations)
         if answer != ILLEGAL:
             reason = effort.limit_reached(answer) if answer in ANSWERS else answer
-            return Consistency(
-                name, UNKNOWN, reason, steps=steps, configurations=configurations
-            )
-        core, unexplained = (), ""
+            return Consistency(name, UNKNOWN, reason, steps=steps, configurations=configurations)
+        core: tuple[int, ...] = ()
+        unexplained = ""
         if options.explain:
             core, unexplained = program_core(searches)
         return Consistency(

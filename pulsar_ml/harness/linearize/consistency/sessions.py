@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.histories.history import RETURNED, History
+from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
 from pulsar_ml.harness.models.cells import CasRegister, Register
 from pulsar_ml.harness.models.collections import KeyValueMap
@@ -61,7 +61,7 @@ class Access(NamedTuple):
     known that it did not find.
     """
 
-    index: int
+    at: int
     thread: int
     write: bool
     key: object
@@ -155,8 +155,8 @@ class Graph:
         for access in self.accesses:
             first = -1 - self.keys.setdefault(access.key, len(self.keys))
             if access.write:
-                self.writers.setdefault((access.key, access.value), []).append(access.index)
-                self.put(first, access.index, Edge(FIRST))
+                self.writers.setdefault((access.key, access.value), []).append(access.at)
+                self.put(first, access.at, Edge(FIRST))
         self.find_sources()
         session: Session | None = None
         for access in self.accesses:
@@ -170,7 +170,7 @@ class Graph:
                 continue
             if not access.sure:
                 self.unclear = self.unclear or (
-                    f"{self.described(access.index)} failed, so the value that it found is not "
+                    f"{self.described(access.at)} failed, so the value that it found is not "
                     "known; without such operations the guarantee can be decided"
                 )
                 continue
@@ -178,16 +178,16 @@ class Graph:
             if access.value == self.initial:
                 found.insert(0, -1 - self.keys[access.key])
             if not found and self.unwritten is None:
-                self.unwritten = access.index
+                self.unwritten = access.at
             if len(found) == 1:
-                self.source[access.index] = found[0]
+                self.source[access.at] = found[0]
             elif found:
                 one, two = (
                     "the first value" if writer < 0 else self.described(writer)
                     for writer in found[:2]
                 )
                 self.unclear = self.unclear or (
-                    f"{self.described(access.index)} may return the value of {one} or of {two}; "
+                    f"{self.described(access.at)} may return the value of {one} or of {two}; "
                     "a guarantee can be decided where the values that are read are written once"
                 )
 
@@ -276,7 +276,8 @@ class Graph:
         steps = self.cycle()
         at_write = next((at for at, step in enumerate(steps) if step[0] < len(core)), 0)
         steps = steps[at_write:] + steps[:at_write]
-        begun, calls = steps[0][0], []
+        begun = steps[0][0]
+        calls: list[int] = []
         for one, edge, other in steps:
             if one < len(core):
                 begun, calls = one, []
@@ -314,21 +315,21 @@ class Session:
     def add(self, access: Access) -> None:
         if access.write:
             self.add_write(access)
-        elif access.index in self.graph.source:
+        elif access.at in self.graph.source:
             self.add_read(access)
 
     def add_read(self, access: Access) -> None:
-        graph, source = self.graph, self.graph.source[access.index]
+        graph, source = self.graph, self.graph.source[access.at]
         if YOURS in graph.guarantees:
             self.behind_own(access, source)
         if READS in graph.guarantees:
             before = self.latest_read.get(access.key)
             if before is not None and before[1] != source:
-                graph.put(before[1], source, Edge(READS, (before[0], access.index)))
-            self.latest_read[access.key] = access.index, source
+                graph.put(before[1], source, Edge(READS, (before[0], access.at)))
+            self.latest_read[access.key] = access.at, source
         if FOLLOW in graph.guarantees and source != self.last_seen:
             seen = graph.new_set()
-            graph.put(source, seen, Edge(FOLLOW, (access.index,)))
+            graph.put(source, seen, Edge(FOLLOW, (access.at,)))
             if self.seen is not None:
                 graph.put(self.seen, seen, Edge(""))
             self.seen, self.last_seen = seen, source
@@ -340,17 +341,17 @@ class Session:
         if not own:
             return
         if source not in self.places:
-            graph.put(self.together[access.key][-1], source, Edge(YOURS, (access.index,)))
+            graph.put(self.together[access.key][-1], source, Edge(YOURS, (access.at,)))
             return
         place = self.places[source]
         if place:
-            graph.put(self.together[access.key][place - 1], source, Edge(YOURS, (access.index,)))
+            graph.put(self.together[access.key][place - 1], source, Edge(YOURS, (access.at,)))
         for later in own[max(place + 1, self.covered.get(source, 0)) :]:
-            graph.put(later, source, Edge(YOURS, (later, access.index)))
+            graph.put(later, source, Edge(YOURS, (later, access.at)))
         self.covered[source] = len(own)
 
     def add_write(self, access: Access) -> None:
-        graph, index = self.graph, access.index
+        graph, index = self.graph, access.at
         if WRITES in graph.guarantees and self.latest_write is not None:
             graph.put(self.latest_write, index, Edge(WRITES, (self.latest_write, index)))
         if FOLLOW in graph.guarantees and self.seen is not None:

@@ -10,7 +10,7 @@ from pulsar_ml.harness.histories.history import Operation, as_value, history_of
 from pulsar_ml.harness.histories.jepsen import Pairing
 from pulsar_ml.harness.linearize.following.events import EventReader
 from pulsar_ml.harness.linearize.following.growing import Source
-from pulsar_ml.harness.linearize.following.windows import Contradiction, Window
+from pulsar_ml.harness.linearize.following.windows import KEPT, Contradiction, Window
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.picture import MOST_SHOWN, lanes
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
@@ -47,7 +47,8 @@ class Followed:
 class Follower:
     """Checks a history event by event.
 
-    With a :class:`Keyed` model, or a map, each key has a window of its own.
+    With a :class:`Keyed` model, or a map, each key has a window of its own. Of each, the last
+    ``kept`` calls are not dropped with the past, so that an explanation has them.
     """
 
     def __init__(
@@ -59,7 +60,9 @@ class Follower:
         keyed: bool = False,
         failed_cas: bool = False,
         numbered: str = "line",
+        kept: int = KEPT,
     ) -> None:
+        self.kept = kept
         self.model = model
         self.options = options
         self.pairing = Pairing(name, keyed=keyed, failed_cas=failed_cas, numbered=numbered)
@@ -89,7 +92,9 @@ class Follower:
                 operation = operation._replace(arguments=operation.arguments[1:])
         if key not in self.windows:
             model = self.model.model if self.split and type(self.model) is Keyed else self.model
-            self.windows[key] = Window(model, self.options, self.pairing.numbered, self.threads)
+            self.windows[key] = Window(
+                model, self.options, self.pairing.numbered, self.threads, self.kept
+            )
         self.windows[key].put(place, operation, over=over)
         self.changed[key] = None
 
@@ -136,8 +141,10 @@ def follow(
     """Check what ``source`` is appended to until it is illegal, or nothing more will come.
 
     An interruption (KeyboardInterrupt) ends it, too: the answer is that for what was read.
+    ``on_progress`` is called before the first reading, and after each.
     """
     try:
+        on_progress(follower.so_far)
         while True:
             piece = source.read()
             for number, event in reader.feed(piece):
@@ -180,7 +187,9 @@ def describe_followed(found: Followed, model: Any) -> str:
     if contradiction.states:
         states = " or ".join(contradiction.states[:MOST_STATES])
         more = len(contradiction.states) - MOST_STATES
-        lines.append(f"  earlier calls lead to the state {states}" + f" or {more} more" * (more > 0))
+        lines.append(
+            f"  earlier calls lead to the state {states}" + f" or {more} more" * (more > 0)
+        )
     if contradiction.core:
         core = sorted(contradiction.core, key=lambda at: int(history.records["invoked"][at]))
         after = " after these calls" if contradiction.states else " by themselves"

@@ -15,6 +15,7 @@ from pulsar_ml.harness.models import CasRegister, Counter, Register
 from pulsar_ml.harness.models.conformance import check_arguments
 
 MOST_TOGETHER = 20_000  # configurations while calls are under way; beyond, the past is kept
+KEPT = 200  # calls that are kept although their past could be dropped, to explain more
 MOST_CARRIED = 500  # configurations that are carried over
 FIRST_NAMED = 1 << 30  # numbers of threads that have names, for models that look at them
 EARLIER = "earlier calls"  # the name of the call that leads to one of the carried states
@@ -54,8 +55,9 @@ class Window:
     """
 
     def __init__(
-        self, model: Any, options: Options, numbered: str, threads: dict[int | str, int]
-    ) -> None:
+        self, model: Any, options: Options, numbered: str, threads: dict[int | str, int],
+        kept: int = KEPT,
+    ) -> None:  # fmt: skip
         self.model = model
         self.threads = threads  # numbers for threads that have names
         self.options = replace(options, weaker=False)
@@ -68,7 +70,8 @@ class Window:
         self.recent: dict[int, Operation] = {}
         self.under_way: set[int] = set()
         self.new_returns = 0
-        self.next_attempt = 0  # calls in ``settled`` before they are tried again
+        self.kept = kept
+        self.next_attempt = kept  # calls in ``settled`` before they are dropped
         self.answer = LEGAL
         self.reason = ""
 
@@ -92,7 +95,7 @@ class Window:
 
     def look(self, *, idle: bool) -> Contradiction | None:
         """Check the new calls; without ``idle`` only when they are many beside the old ones."""
-        if len(self.settled) >= max(1, self.next_attempt):
+        if len(self.settled) > self.next_attempt:
             after = self.advanced()
             if after is None:
                 self.next_attempt = 2 * len(self.settled)
@@ -115,7 +118,7 @@ class Window:
         known = {**self.carried, **self.settled}
         self.carried = {number: known[number] for number in sorted(left)}
         self.settled.clear()
-        self.next_attempt = 0
+        self.next_attempt = self.kept
         self.begun = True
         self.answer, self.reason = LEGAL, ""
         if not self.recent:
@@ -224,7 +227,9 @@ class Window:
         by_thread = bool(getattr(self.model, "by_thread", False))
         threads = [one.thread for one in operations.values()]
         return {
-            number: history.call(at)._replace(thread=self.thread_of(threads[at]) if by_thread else -1)
+            number: history.call(at)._replace(
+                thread=self.thread_of(threads[at]) if by_thread else -1
+            )
             for at, number in enumerate(operations)
         }
 
@@ -241,12 +246,12 @@ class Window:
             check_arguments(self.model, history)
             return check(history, self.model, options=options), history, 0
         states = self.configurations
-        if len(states) == 1 and not states[0].calls:
-            if type(self.model) in (Register, CasRegister, Counter):
-                history = history_of(operations, numbered=self.numbered)
-                check_arguments(self.model, history)
-                model = type(self.model)(states[0].state)
-                return check(history, model, options=options), history, 0
+        first = len(states) == 1 and not states[0].calls
+        if first and type(self.model) in (Register, CasRegister, Counter):
+            history = history_of(operations, numbered=self.numbered)
+            check_arguments(self.model, history)
+            model = type(self.model)(states[0].state)
+            return check(history, model, options=options), history, 0
         known = self.calls_of(self.carried)
         open_calls = {f"call {number}": call for number, call in known.items()}
         numbers = {str(one.thread): self.thread_of(one.thread) for one in operations}
