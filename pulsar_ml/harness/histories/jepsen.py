@@ -43,13 +43,27 @@ def edn_events(text: str, name: str) -> Iterator[Numbered]:
         elements = [plain_edn(element) for element in edn_format.loads_all(text)]
     except Exception as error:
         raise BadRecordError(
-            f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
+            f"{first_wrong_line(text)}{name} is not EDN, so it is damaged or truncated: "
+            f"{one_line(error)}"
         ) from None
     if len(elements) == 1 and isinstance(elements[0], list):
         elements = elements[0]
     for place, event in enumerate(elements):
         index = event.get("index") if isinstance(event, Mapping) else None
         yield index if type(index) is int else place, event
+
+
+def first_wrong_line(text: str) -> str:
+    """Return "line N of " when the lines before it are EDN by themselves, and it is none; or ""."""
+    import edn_format
+
+    for number, line in enumerate(text.splitlines(), 1):
+        try:
+            edn_format.loads_all(line)
+        except Exception:
+            # The first line of several may begin what the others go on with.
+            return f"line {number} of " if number > 1 else ""
+    return ""
 
 
 def log_events(text: str, name: str, first: int = 1) -> Iterator[Numbered]:
