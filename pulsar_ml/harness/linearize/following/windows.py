@@ -13,6 +13,7 @@ from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, Verdict
 from pulsar_ml.harness.models import CasRegister, Counter, Register
 from pulsar_ml.harness.models.conformance import check_arguments
+from pulsar_ml.harness.models.model import describe_state
 
 MOST_TOGETHER = 20_000  # configurations while calls are under way; beyond, the past is kept
 KEPT = 200  # calls that are kept although their past could be dropped, to explain more
@@ -283,7 +284,7 @@ class Window:
                 core = tuple(at - own for at in verdict.core if at >= own)
         blocked = next(at for at, one in enumerate(until) if one.returned == moment)
         states = [one.state for one in self.configurations] if self.begun else []
-        shown = tuple(sorted({repr(state) for state in states}))
+        shown = tuple(sorted({describe_state(self.model, state) for state in states}))
         return Contradiction(history_of(until, numbered=self.numbered), blocked, core, shown)
 
     def first_illegal(self, calls: Mapping[int, Operation]) -> Any:
