@@ -86,7 +86,7 @@ class Users:
         return self.model.init()
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
-        return self.model.step(state, call)  # type: ignore[no-any-return]
+        return self.model.step(state, call)
 
 
 def configurations() -> Iterator[Options]:

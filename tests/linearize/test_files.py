@@ -321,7 +321,9 @@ def test_calls_of_one_thread_that_overlap_in_a_table(tmp_path: Path) -> None:
     for ending in ("parquet", "arrow"):
         path = tmp_path / f"h.{ending}"
         save_history(history, path)
-        with pytest.raises(BadRecordError, match="operations 0 and 1 of thread 0 overlap; a thread"):
+        with pytest.raises(
+            BadRecordError, match="operations 0 and 1 of thread 0 overlap; a thread"
+        ):
             load_history(path)
 
 

@@ -225,6 +225,7 @@ def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
 
 
 Stamp = int | float | Fraction | Decimal
+Shown = Callable[[int], str]  # names the operation of a number in a message
 
 
 class Operation(NamedTuple):
@@ -261,7 +262,13 @@ def history_of(
     operations = list(operations)
     names: dict[str, int] = {}
     table = Values()
-    shown = Shown(operations, numbered)
+
+    def shown(index: int) -> str:
+        """Name an operation by its number, and its line in a file."""
+        one = operations[index]
+        place = f" ({numbered} {one.number})" if one.number >= 0 else ""
+        return f"operation {index}{place}, {one.name},"
+
     invoked, returned = stamps(operations, shown)
     threads, thread_names = numbered_threads(operations, shown)
     follow_one_another(operations, threads, invoked, returned, shown)
@@ -269,7 +276,7 @@ def history_of(
     for index, one in enumerate(operations):
         if len(one.arguments) > MOST_ARGUMENTS:
             raise UsageError(
-                f"{shown.at(index)} has {len(one.arguments)} arguments; the most is {MOST_ARGUMENTS}"
+                f"{shown(index)} has {len(one.arguments)} arguments; the most is {MOST_ARGUMENTS}"
             )
         ended = one.returned is not None
         words = [table.number(argument) for argument in one.arguments]
@@ -299,19 +306,6 @@ def history_of(
     )
 
 
-class Shown:
-    """Operations as messages name them: by their numbers, and their lines in a file."""
-
-    def __init__(self, operations: Sequence[Operation], numbered: str) -> None:
-        self.operations = operations
-        self.numbered = numbered
-
-    def at(self, index: int) -> str:
-        one = self.operations[index]
-        place = f" ({self.numbered} {one.number})" if one.number >= 0 else ""
-        return f"operation {index}{place}, {one.name},"
-
-
 def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], list[int]]:
     """Return the stamps of invocations and of returns as integers; NEVER: it did not return."""
     whole = True
@@ -323,13 +317,12 @@ def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], li
                 whole = False
                 if not isinstance(stamp, Stamp) or stamp != stamp:
                     raise UsageError(
-                        f"{shown.at(index)} was {what} at {stamp!r}; a stamp is an "
+                        f"{shown(index)} was {what} at {stamp!r}; a stamp is an "
                         "integer or another number of a clock that all threads share"
                     )
         if one.returned is not None and one.returned < one.invoked:
             raise UsageError(
-                f"{shown.at(index)} returned at {one.returned}, before it was invoked at "
-                f"{one.invoked}"
+                f"{shown(index)} returned at {one.returned}, before it was invoked at {one.invoked}"
             )
     invoked: list[Any] = [one.invoked for one in operations]
     returned: list[Any] = [one.returned for one in operations]
@@ -351,7 +344,7 @@ def numbered_threads(
     for index, one in enumerate(operations):
         if type(one.thread) not in (int, str):
             raise UsageError(
-                f"{shown.at(index)} has the thread {one.thread!r}; a thread is an integer or a name"
+                f"{shown(index)} has the thread {one.thread!r}; a thread is an integer or a name"
             )
         numbers.setdefault(one.thread, len(numbers))
     return [numbers[one.thread] for one in operations], tuple(str(name) for name in numbers)
@@ -375,9 +368,9 @@ def follow_one_another(
         if before is not None and returned[before] > invoked[index]:
             one = operations[before]
             raise UsageError(
-                f"{shown.at(index)} of thread {other.thread} was invoked at {other.invoked}, before "
-                f"{shown.at(before)} of that thread returned at {one.returned}; a thread is inside one operation at a time: give tasks that "
-                "overlap threads of their own"
+                f"{shown(index)} of thread {other.thread} was invoked at {other.invoked}, before "
+                f"{shown(before)} of that thread returned at {one.returned}; a thread is "
+                "inside one operation at a time: give tasks that overlap threads of their own"
             )
         if other.returned is not None:
             latest[threads[index]] = index

@@ -119,7 +119,7 @@ def orders_of_two(first: str) -> Followed:
 
 
 def test_a_state_that_is_not_carried_over_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both orders of calls that overlapped are carried over; with one of them an answer is wrong."""
+    """Both orders of calls that overlapped are carried over; one alone gives a wrong answer."""
     assert [orders_of_two(first).answer for first in "abc"] == [LEGAL, LEGAL, ILLEGAL]
     drop_past = Window.drop_past
     monkeypatch.setattr(Window, "drop_past", lambda self, after: drop_past(self, after[:1]))
@@ -253,8 +253,8 @@ FORMATS = {
 @pytest.mark.parametrize(("form", "operations"), [("jsonl", 2), ("edn", 2), ("log", 2)])
 def test_formats_that_grow(form: str, operations: int) -> None:
     text = FORMATS[form]
-    given = "log" if form == "log" else ""  # its first line may be any other line of a log
-    found = followed(text, Register(), form=given, size=5)
+    named = "log" if form == "log" else ""  # its first line may be any other line of a log
+    found = followed(text, Register(), form=named, size=5)
     assert (found.operations, found.answer) == (operations, LEGAL if form == "jsonl" else ILLEGAL)
     if form != "jsonl":
         place = {"edn": "event 2", "log": "line 4"}[form]

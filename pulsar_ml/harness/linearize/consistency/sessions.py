@@ -55,7 +55,7 @@ class Found:
 
 
 class Access(NamedTuple):
-    """What a call does with a key: it reads ``value``, or writes it.
+    """A read of a key's ``value`` by a call, or its write.
 
     ``sure`` is False for a call that did not return, and for a read of which only one value is
     known that it did not find.
@@ -224,7 +224,7 @@ class Graph:
         return [(one, self.before[other][one], other) for other, one in pairs][::-1]
 
     def around(self, start: int, most: int) -> list[int]:
-        """Return the shortest way from ``start`` back to it, against the order; at most ``most``."""
+        """Return the shortest way from ``start`` back to it, against the order: ``most`` nodes."""
         came: dict[int, int] = {}
         waiting = deque([(start, 0)])
         while waiting:
