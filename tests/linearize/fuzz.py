@@ -86,7 +86,7 @@ class Users:
         return self.model.init()
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
-        return self.model.step(state, call)
+        return list(self.model.step(state, call))
 
 
 def configurations() -> Iterator[Options]:
@@ -101,7 +101,7 @@ def configurations() -> Iterator[Options]:
 def monitors_first() -> Iterator[None]:
     """Let monitors judge short histories, too, which a search answers otherwise."""
     module = sys.modules["pulsar_ml.harness.linearize.check"]
-    most = module.MANY_RECORDS  # type: ignore[attr-defined]
+    most = module.MANY_RECORDS
     module.MANY_RECORDS = -1  # type: ignore[attr-defined]
     try:
         yield

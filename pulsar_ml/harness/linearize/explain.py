@@ -22,7 +22,7 @@ from pulsar_ml.harness.linearize.searches import (
     Chosen,
     Searches,
 )
-from pulsar_ml.harness.linearize.shipped import blocked_call
+from pulsar_ml.harness.linearize.shipped import blocked_call, order_before
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
     LEGAL,
@@ -116,6 +116,17 @@ def located(
         return illegal.blocked, list(illegal.way)
     part = searches if len(calls) == len(searches.records) else searches.of_part(calls)
     try:
+        if illegal.verdict.method == "monitor" and (part.cells or part.parts):
+            # Most often the call that is blocked among the few calls is blocked among all.
+            few = illegal.chosen if illegal.chosen is not None else calls
+            blocked, _ = longest_order(searches.of_part(few))
+            if blocked >= 0:
+                at = int(np.searchsorted(calls, few[blocked]))
+                answer, way = order_before(
+                    lambda records: part.natively(records, BLOCKED_STEPS), part.records, at
+                )
+                if answer == LEGAL:
+                    return int(calls[at]), [int(calls[place]) for place in way]
         blocked, way = longest_order(part)
     except StatesFull:
         return -1, []
