@@ -194,8 +194,13 @@ def wrong_when_followed(history: History, name: str) -> list[str]:
     return []
 
 
-def run(histories: int, seed: int, most: int = 6) -> tuple[list[str], Counter[tuple[str, bool]]]:
-    """Compare so many histories; return what is wrong, and the counts by model and answer."""
+def run(
+    histories: int, seed: int, most: int = 6, *, every: int = 0
+) -> tuple[list[str], Counter[tuple[str, bool]]]:
+    """Compare so many histories; return what is wrong, and the counts by model and answer.
+
+    ``every``: a line is printed after so many; 0: none.
+    """
     failures: list[str] = []
     counts: Counter[tuple[str, bool]] = Counter()
     names = sorted(DRAWS)
@@ -209,6 +214,8 @@ def run(histories: int, seed: int, most: int = 6) -> tuple[list[str], Counter[tu
             wrong += wrong_when_followed(history, name)
         counts[name, legal] += 1
         failures += [f"{number} {name}{' keyed' * keyed}: {one}" for one in wrong]
+        if every and (number + 1) % every == 0:
+            print(f"{number + 1} histories, {len(failures)} disagreements", flush=True)
     return failures, counts
 
 
@@ -218,7 +225,7 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--calls", type=int, default=6)
     options = parser.parse_args()
-    failures, counts = run(options.histories, options.seed, options.calls)
+    failures, counts = run(options.histories, options.seed, options.calls, every=5_000)
     for line in failures[:50]:
         print(line)
     legal = sum(count for (_, is_legal), count in counts.items() if is_legal)

@@ -44,8 +44,12 @@ def follow_file(
     source = GrowingFile(file, until_idle)
     progress = ProgressDisplay()
 
+    begun = False
+
     def show(one: Followed) -> None:
-        if not one.events:
+        nonlocal begun
+        if not begun:
+            begun = True
             progress.begin("following", headline=f"following {file}; Ctrl-C ends with the answer")
         progress.update(one.events, in_short(one))
 

@@ -76,6 +76,10 @@ def test_the_command(tmp_path: Path) -> None:
     path.write_text(in_lines(*STALE[:4]))
     code, output = run(path)
     assert code == 0 and "legal so far: linearizable (4 events, 3 operations)" in output
+    path.write_text("")
+    code, output = run(path)
+    assert code == 0 and "legal so far: linearizable (0 events" in output
+    assert output.count("following ") == 1
     for arguments in (["--criterion", "sequential"], ["--html", str(tmp_path / "page.html")]):
         code, output = run(path, *arguments)
         assert code == 2 and "needs the whole history; leave it or --follow out" in output
