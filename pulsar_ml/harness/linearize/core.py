@@ -33,6 +33,7 @@ MORE_STATES = 5_000  # the most new states: repeated unconstrained calls may nev
 MORE_ANSWERS = 60_000  # the most calls of the model
 MOST_STATES_TOGETHER = 500
 MOST_LOOKED_UP = 2_000_000  # the most lookups of answers, which take about a second
+FEW_CALLS = 64  # so many calls of a register are also tried with a bounded number of effects
 FEW_UNCONSTRAINED = 8  # up to so many removed calls, their number of effects is bounded
 
 
@@ -126,7 +127,10 @@ class Shrinking:
                 self.records, chosen=chosen, unconstrained=at_any_time, most_steps=STEPS_OF_ONE
             )
             self.steps_left -= steps
-            return ANSWERS[answer]
+            # The native search lets them take effect any number of times; the model may know better.
+            few = unconstrained and len(self.all_calls) - len(chosen) <= FEW_UNCONSTRAINED
+            if ANSWERS[answer] != LEGAL or not few or len(chosen) > FEW_CALLS:
+                return ANSWERS[answer]
         if part.parts is not None and not unconstrained:
             records = np.ascontiguousarray(self.records[chosen])
             answer, _, steps, _ = part.parts.search(

@@ -40,12 +40,14 @@ class Claims:
             return
         if not explained:
             return
-        if verdict.unexplained:
-            yield f"not explained: {verdict.unexplained}"
         for name, holds in self.weaker.items():
             if verdict.weaker[name] != (LEGAL if holds else "illegal"):
                 yield f"{name}: {verdict.weaker[name]}, should be {holds}"
         yield from self.wrong_blocked(verdict)
+        if "core" in verdict.unexplained:  # it says so itself
+            if self.judge.legal(chosen=verdict.core):
+                yield f"core {verdict.core} is legal"
+            return
         yield from self.wrong_core(verdict)
 
     @property

@@ -109,6 +109,7 @@ def sequential(history: History, model: Any, options: Options) -> Consistency:
         unexplained = ""
         if options.explain:
             core, unexplained = program_core(searches)
+            core = with_earlier(history, core)
         return Consistency(
             name, ILLEGAL, core=core, unexplained=unexplained, steps=steps,
             configurations=configurations,
@@ -144,6 +145,22 @@ def program_core(searches: Searches) -> tuple[tuple[int, ...], str]:
     except StatesFull:
         core, complete = tuple(everything.tolist()), False
     return core, "" if complete else "whether the core is minimal"
+
+
+def with_earlier(history: History, core: tuple[int, ...]) -> tuple[int, ...]:
+    """Add the call that each call of the core that did not return comes behind in its thread."""
+    records = history.records
+    found = set(core)
+    for index in core:
+        if records["ending"][index] != RETURNED:
+            earlier = np.flatnonzero(
+                (records["thread"] == records["thread"][index])
+                & (records["ending"] == RETURNED)
+                & (records["invoked"] < records["invoked"][index])
+            )
+            if len(earlier):
+                found.add(int(earlier[np.argmax(records["invoked"][earlier])]))
+    return tuple(sorted(found))
 
 
 # Quiescent consistency
