@@ -98,3 +98,32 @@ def test_orders_of_calls_are_tried_with_the_times_of_the_calls() -> None:
 def test_without_an_explanation_the_answer_is_compared() -> None:
     quick = check(STALE, Register(), options=Options(explain=False))
     assert list(claims().wrong(quick, explained=False)) == []
+
+
+# Histories of the comparison on which it found something: a core of a register that was too large,
+# because calls that were left out counted as ones of any number; and a core in program order
+# without the call that a crashed one comes behind.
+FOUND = {
+    "cas-register": [
+        (0, "read", (), 0, 1, 5),
+        (2, "write", (2,), None, 3, 3),
+        (1, "cas", (2, 0), None, 2, None),
+        (0, "cas", (0, 0), False, 6, 9),
+        (0, "cas", (0, 0), True, 12, 14),
+        (0, "cas", (0, 1), False, 15, 20),
+    ],
+    "lock": [
+        (2, "try_acquire", (), None, 2, None),
+        (0, "acquire", (), None, 2, 10),
+        (2, "acquire", (), None, 9, 10),
+        (0, "acquire", (), None, 12, 12),
+        (2, "release", (), None, 12, None),
+        (2, "try_acquire", (), True, 22, 24),
+    ],
+}
+
+
+@pytest.mark.parametrize("name", FOUND)
+def test_what_the_comparison_found_stays_mended(name: str) -> None:
+    history = history_of(Operation(*row) for row in FOUND[name])
+    assert fuzz.wrong_in(history, name, False) == ([], False)
