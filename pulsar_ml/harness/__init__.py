@@ -15,7 +15,8 @@ else. A name is loaded when it is first used, so that ``import pulsar_ml.harness
 *Interleavings under the engine.* :func:`interleave`, :func:`explore`, :func:`shrink`.
 
 *Histories and models.* :class:`History`, :class:`Call`, :func:`load_history`,
-:func:`save_history`, :func:`check_history`, :func:`check_model`, :class:`PlainJudge`.
+:func:`save_history`, :func:`check_history`, :func:`check_criterion`, :func:`check_model`,
+:class:`PlainJudge`.
 
 *Hypothesis* (needs the package ``hypothesis``). :mod:`strategies`, :class:`ConcurrentMachine`.
 
@@ -42,6 +43,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.histories.recording import record_run
     from pulsar_ml.harness.judges.plain import PlainJudge
     from pulsar_ml.harness.linearize.check import check as check_history
+    from pulsar_ml.harness.linearize.consistency.criteria import check_criterion
     from pulsar_ml.harness.models.conformance import check_model
     from pulsar_ml.harness.search.explore import Exploration, explore
     from pulsar_ml.harness.search.failure import Failure
@@ -73,6 +75,7 @@ __all__ = [
     "Subject",
     "build_extension",
     "check",
+    "check_criterion",
     "check_history",
     "check_model",
     "checked_extension",
@@ -106,6 +109,7 @@ _HOMES = {
     "Subject": "subjects.subject",
     "build_extension": "building.build",
     "check": "functions.check",
+    "check_criterion": "linearize.consistency.criteria",
     "check_history": "linearize.check:check",
     "check_model": "models.conformance",
     "checked_extension": "building.checked",

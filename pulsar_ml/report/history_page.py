@@ -21,7 +21,7 @@ from pulsar_ml.harness.linearize.picture import (
     named,
 )
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, Verdict
-from pulsar_ml.harness.models.model import describe_call
+from pulsar_ml.harness.models.model import describe_call, describe_state
 from pulsar_ml.report.page import TEMPLATES, environment, policy, style_of
 from pulsar_ml.wording import counted
 
@@ -137,15 +137,15 @@ def states_of(history: History, model: Any, order: Sequence[int]) -> list[str]:
     if not hasattr(model, "step"):
         return []
     states = [model.init()]
-    texts = [state_text(states)]
+    texts = [state_text(model, states)]
     for index in order[:MOST_STEPS]:
         call = history.call(index)
         states = [after for state in states for after in model.step(state, call)]
         if not 0 < len(states) <= MOST_STATES:
             break
-        texts.append(state_text(states))
+        texts.append(state_text(model, states))
     return texts
 
 
-def state_text(states: Sequence[Any]) -> str:
-    return " or ".join(sorted({repr(state) for state in states}))[:MOST_CHARACTERS]
+def state_text(model: Any, states: Sequence[Any]) -> str:
+    return " or ".join(sorted({describe_state(model, state) for state in states}))[:MOST_CHARACTERS]

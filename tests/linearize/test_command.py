@@ -163,7 +163,7 @@ def test_the_verdict_as_json(tmp_path: Path) -> None:
         (["--model", "heap"], "there is no model 'heap'"),
         (["--model", "stack"], "the model Stack has no operation 'write'; it has: push, pop"),
         ([], "Missing option '--model'"),
-        (["--model", "register", "--keyed"], "operation 0, write(1), has 1 argument; "),
+        (["--model", "register", "--keyed"], "operation 0 (line 2), write(1), has 1 argument; "),
         (["--model", "absent.py:Model"], "there is no file absent.py to have a model"),
     ],
 )

@@ -188,7 +188,7 @@ LINE = {"thread": 0, "operation": "read", "arguments": [], "result": 5, "invoked
          json.dumps({**HEAD, "operations": 1}) + "\n" + json.dumps({**LINE, "operation": "dig"}),
          "operation 'dig' is not among the signatures"),
         ("h.jsonl", json.dumps({"thread": 0}),
-         "operation 0 should be an object with thread, operation"),
+         "line 1 of h.jsonl: operation 0 should be an object with thread"),
         ("h.jsonl", json.dumps({**LINE, "invoked": None}),
          "invoked is null; it should be a number"),
         ("h.jsonl", json.dumps({**LINE, "returned": "0"}),
@@ -253,6 +253,123 @@ def test_values_that_json_does_not_have_are_refused() -> None:
         history_of([Operation(0, "write", ({1: 2},), None, 0, 1)])
     with pytest.raises(UsageError, match="has 4 arguments; the most is 3"):
         history_of([Operation(0, "write", (1, 2, 3, 4), None, 0, 1)])
+
+
+def lines(*changes: dict[str, Any]) -> str:
+    return "".join(json.dumps({**LINE, **change}) + "\n" for change in changes)
+
+
+def event(process: Any, kind: str, name: str, value: Any = None) -> dict[str, Any]:
+    return {"process": process, "type": kind, "f": name, "value": value}
+
+
+def events(*rows: dict[str, Any]) -> str:
+    return "".join(json.dumps(row) + "\n" for row in rows)
+
+
+WRITE = event(0, "invoke", "write", 1)
+
+
+@pytest.mark.parametrize(
+    ("text", "arguments", "sentence"),
+    [
+        (lines({}, {"invoked": 1.5}), {},
+         "operation 1 (line 2), read, of thread 0 was invoked at 1.5, before operation 0 (line 1), "
+         "read, of that thread returned at 2; a thread is inside one operation at a time"),
+        (lines({}, {"invoked": None}), {}, "operation 1 (line 2) of h.jsonl: invoked is null"),
+        (lines({}) + "\n" + lines({"returned": 0}), {},
+         "operation 1 (line 3), read, returned at 0, before it was invoked at 1"),
+        (lines({"invoked": float("nan")}), {}, "operation 0 (line 1), read, was invoked at nan"),
+        (lines({}) + '{"thread": 1}\n', {}, "line 2 of h.jsonl: operation 1 should be an object"),
+        (lines({"arguments": [1, 2, 3, 4]}), {}, "operation 0 (line 1), read, has 4 arguments"),
+        (events(WRITE, WRITE), {}, "h.jsonl: line 2 invokes write while process 0 is inside write, "
+         "which line 1 invoked"),
+        (events(WRITE, event(0, "ok", "read", 1)), {}, "h.jsonl: line 2 completes read, but line 1 "
+         "invoked write of process 0"),
+        (events(WRITE, event(1, "ok", "write", 1)), {},
+         "h.jsonl: line 2 completes what process 1 did not invoke"),
+        (events(event(0.5, "invoke", "write", 1)), {},
+         "h.jsonl: line 1 has process 0.5; it should be an integer or a name"),
+        (events(WRITE), {"keyed": True},
+         "h.jsonl: line 1: the value 1 of write is no pair of a key and a value"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_its_line(
+    text: str, arguments: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text(text)
+    with pytest.raises(BadRecordError) as caught:
+        load_history(path, **arguments)
+    assert sentence in str(caught.value) and "\n" not in str(caught.value)
+
+
+def test_a_line_of_edn_that_is_damaged_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "h.edn"
+    path.write_text("{:process 0 :type :invoke :f :read}\n\n{:process 0 :type :ok\n")
+    with pytest.raises(BadRecordError, match="^line 3 of h.edn is not EDN, so it is damaged"):
+        load_history(path)
+    path.write_text("[{:process 0\n :type :invoke :f :read}\n")
+    with pytest.raises(BadRecordError, match="^h.edn is not EDN, so it is damaged"):
+        load_history(path)
+
+
+def test_calls_of_one_thread_that_overlap_in_a_table(tmp_path: Path) -> None:
+    records = RESULTS.copy()
+    records["invoked"][1] = 3
+    history = History((Signature("take", 1, "answer"),), records)
+    for ending in ("parquet", "arrow"):
+        path = tmp_path / f"h.{ending}"
+        save_history(history, path)
+        with pytest.raises(
+            BadRecordError, match="operations 0 and 1 of thread 0 overlap; a thread"
+        ):
+            load_history(path)
+
+
+def test_threads_have_names_and_operations_any_order(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text(lines(
+        {"thread": "b", "invoked": 5, "returned": 6, "result": 7},
+        {"thread": "a", "operation": "write", "arguments": [7], "invoked": 1, "returned": 2},
+    ))  # fmt: skip
+    history = load_history(path)
+    assert [history.thread_name(int(one)) for one in history.records["thread"]] == ["b", "a"]
+    assert (history.place(0), history.place(1)) == ("line 1", "line 2")
+    assert check(history, Register()).answer == LEGAL
+    path.write_text(events(
+        event("client a", "invoke", "write", 1), event("nemesis", "info", "start"),
+        event("client a", "ok", "write", 1),
+    ))  # fmt: skip
+    history = load_history(path)
+    assert (len(history), history.thread_name(0)) == (1, "client a")
+
+
+def test_the_order_of_events_is_that_of_the_file(tmp_path: Path) -> None:
+    """Times and indices of events tell where they are, and change nothing."""
+    path = tmp_path / "h.edn"
+    path.write_text(
+        "{:process 0 :type :invoke :f :read :value nil :index 9 :time 99}\n"
+        "{:process 0 :type :ok :f :read :value nil :index 8 :time 1}\n"
+    )
+    history = load_history(path)
+    assert history.place(0) == "event 9"
+    assert history.records["invoked"].tolist() == [0]
+    assert history.records["returned"].tolist() == [1]
+
+
+def test_an_operation_that_failed_did_not_happen(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    failed = event(0, "fail", "write", 1)
+    read = (event(0, "invoke", "read"), event(0, "ok", "read", None))
+    path.write_text(events(WRITE, failed, *read))
+    assert shown(load_history(path)) == shown(load_history(path, failed_cas=True)) == ["read()"]
+    # After a time-out the same process may go on, beside the operation that crashed.
+    path.write_text(events(WRITE, event(0, "info", "write", 1), *read))
+    history = load_history(path)
+    assert shown(history) == ["write(1) -> ?", "read()"]
+    assert history.records["ending"].tolist() == [CRASHED, 0]
+    assert check(history, Register()).answer == LEGAL
 
 
 LOG = """\

@@ -18,12 +18,15 @@ from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIO
 from pulsar_ml.harness.histories.files import FORMS, load_history
 from pulsar_ml.harness.histories.history import History, as_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
+from pulsar_ml.harness.linearize.consistency.criteria import CRITERIA, check_criterion
+from pulsar_ml.harness.linearize.consistency.text import describe_consistency
 from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models import MODELS, CasRegister, Counter, Register, model_named
 from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
 from pulsar_ml.terminal.printer import echo
 
+LINEARIZABLE = "linearizable"
 ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
 
 
@@ -32,6 +35,8 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     examples=(
         "linearize history.jsonl --model register",
         "linearize history.edn --model cas-register --keyed",
+        "linearize history.jsonl --model register --criterion sequential",
+        "linearize history.jsonl --model queue --follow --until-idle 60",
         "linearize run.parquet --model mymodels.py:Cache",
     ),
     exit_codes=(CLEAN, VIOLATION, USAGE, FAILED, UNKNOWN, INTERRUPTED),
@@ -66,10 +71,32 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     "out]",
 )
 @option(
+    "--follow",
+    "following",
+    is_flag=True,
+    group="History",
+    help="Go on with what is appended to FILE, an event a line, until it is illegal or Ctrl-C.",
+)
+@option(
+    "--until-idle",
+    metavar="SECONDS",
+    type=click.FloatRange(0),
+    group="History",
+    help="End --follow when nothing was appended for so long. [default: never]",
+)
+@option(
     "--initial",
     metavar="JSON",
     group="Model",
     help="First value of a register, a cas-register or a counter, such as 0. [default: null; 0]",
+)
+@option(
+    "--criterion",
+    default=LINEARIZABLE,
+    show_default=True,
+    type=click.Choice((LINEARIZABLE, *CRITERIA)),
+    group="Model",
+    help="The question to answer; see the documentation for each one's meaning and models.",
 )
 @option(
     "--no-partition",
@@ -127,7 +154,10 @@ def command(
     keyed: bool,
     form: str | None,
     failed_cas: bool,
+    following: bool,
+    until_idle: float | None,
     initial: str | None,
+    criterion: str,
     no_partition: bool,
     no_monitors: bool,
     steps: int,
@@ -143,7 +173,8 @@ def command(
     or log.
     """
     sys.path.insert(0, "")  # where a user's model is
-    history = load_history(file, keyed=keyed, form=form or "", failed_cas=failed_cas)
+    if until_idle is not None and not following:
+        raise click.UsageError("--until-idle ends --follow, which is not there")
     model = with_initial(name, initial)
     if keyed:
         model = Keyed(model)
@@ -156,7 +187,24 @@ def command(
         explain=not no_explain,
     )
     try:
+        if following:
+            from pulsar_ml.cli.find.following import follow_file, refuse_beside_follow
+
+            refuse_beside_follow(
+                {"--html": page, f"--criterion {criterion}": criterion != LINEARIZABLE}
+            )
+            return follow_file(
+                file, model, options, form=form or "", keyed=keyed, failed_cas=failed_cas,
+                until_idle=until_idle, as_json=as_json,
+            )  # fmt: skip
+        history = load_history(file, keyed=keyed, form=form or "", failed_cas=failed_cas)
         check_model(model, history)
+        if criterion != LINEARIZABLE:
+            if page is not None:
+                raise click.UsageError(
+                    f"--html shows linearizability, not {criterion}; leave it out"
+                )
+            return with_criterion(history, model, criterion, options, as_json=as_json)
         verdict = check(history, model, options=options)
         shown = as_text(history, verdict) if as_json else describe_verdict(history, verdict, model)
         if page is not None:
@@ -177,6 +225,19 @@ def command(
         ) from error
     echo(shown)
     return ANSWERS.get(verdict.answer, UNKNOWN)
+
+
+def with_criterion(
+    history: History, model: Any, criterion: str, options: Options, *, as_json: bool
+) -> ExitCode:
+    """Print the answer for a criterion beside linearizability."""
+    found = check_criterion(history, model, criterion, options=options)
+    if as_json:
+        content = {"operations": len(history), **dataclasses.asdict(found)}
+        echo(json.dumps(content, indent=2, default=str))
+    else:
+        echo(describe_consistency(history, found, model))
+    return ANSWERS.get(found.answer, UNKNOWN)
 
 
 def with_initial(name: str, initial: str | None) -> Any:

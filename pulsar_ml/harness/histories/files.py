@@ -200,10 +200,10 @@ def from_operations(lines: Iterable[tuple[int, Any]], name: str) -> History:
             )
         except (KeyError, TypeError, AttributeError) as error:
             raise BadRecordError(
-                f"{name}: operation {index} should be an object with thread, operation, "
+                f"line {number} of {name}: operation {index} should be an object with thread, operation, "
                 f"arguments, result, invoked and returned; {one_line(error)}"
             ) from None
-        check_operation(operation, f"operation {index} of {name}")
+        check_operation(operation, f"operation {index} (line {number}) of {name}")
         operations.append(operation)
     try:
         return history_of(operations, source="file")

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.histories.history import (
@@ -85,6 +86,12 @@ def check_records(history: History, name: str) -> None:
             wrong = "it has an unknown ending"
         elif np.any(records["returned"] < records["invoked"]):
             wrong = "an operation returned before it was invoked"
+        elif pair := overlapping(records):
+            wrong = (
+                f"operations {pair[0]} and {pair[1]} of thread "
+                f"{history.thread_name(int(threads[pair[0]]))} overlap; a thread is inside one "
+                "operation at a time"
+            )
         elif VALUE in {signature.result for signature in history.signatures}:
             words = np.append(
                 records["arguments"].ravel(), records["result"][endings == RETURNED, 0]
@@ -93,3 +100,14 @@ def check_records(history: History, name: str) -> None:
                 wrong = "it refers to a value that it does not have"
     if wrong:
         raise BadRecordError(f"{name} is damaged: {wrong}")
+
+
+def overlapping(records: NDArray[np.void]) -> tuple[int, int] | None:
+    """Return two operations of one thread that overlap and returned; None: there are none."""
+    ended = np.flatnonzero(records["ending"] == RETURNED)
+    order = ended[np.lexsort((ended, records["invoked"][ended], records["thread"][ended]))]
+    ours = records[order]
+    wrong = np.flatnonzero(
+        (ours["thread"][1:] == ours["thread"][:-1]) & (ours["invoked"][1:] < ours["returned"][:-1])
+    )
+    return (int(order[wrong[0]]), int(order[wrong[0] + 1])) if len(wrong) else None

@@ -225,6 +225,7 @@ def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
 
 
 Stamp = int | float | Fraction | Decimal
+Shown = Callable[[int], str]  # names the operation of a number in a message
 
 
 class Operation(NamedTuple):
@@ -261,15 +262,21 @@ def history_of(
     operations = list(operations)
     names: dict[str, int] = {}
     table = Values()
-    invoked, returned = stamps(operations)
-    threads, thread_names = numbered_threads(operations)
-    follow_one_another(operations, threads, invoked, returned)
+
+    def shown(index: int) -> str:
+        """Name an operation by its number, and its line in a file."""
+        one = operations[index]
+        place = f" ({numbered} {one.number})" if one.number >= 0 else ""
+        return f"operation {index}{place}, {one.name},"
+
+    invoked, returned = stamps(operations, shown)
+    threads, thread_names = numbered_threads(operations, shown)
+    follow_one_another(operations, threads, invoked, returned, shown)
     rows = []
     for index, one in enumerate(operations):
         if len(one.arguments) > MOST_ARGUMENTS:
             raise UsageError(
-                f"operation {index}, {one.name}, has {len(one.arguments)} arguments; the most is "
-                f"{MOST_ARGUMENTS}"
+                f"{shown(index)} has {len(one.arguments)} arguments; the most is {MOST_ARGUMENTS}"
             )
         ended = one.returned is not None
         words = [table.number(argument) for argument in one.arguments]
@@ -299,7 +306,7 @@ def history_of(
     )
 
 
-def stamps(operations: Sequence[Operation]) -> tuple[list[int], list[int]]:
+def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], list[int]]:
     """Return the stamps of invocations and of returns as integers; NEVER: it did not return."""
     whole = True
     for index, one in enumerate(operations):
@@ -310,13 +317,12 @@ def stamps(operations: Sequence[Operation]) -> tuple[list[int], list[int]]:
                 whole = False
                 if not isinstance(stamp, Stamp) or stamp != stamp:
                     raise UsageError(
-                        f"operation {index}, {one.name}, was {what} at {stamp!r}; a stamp is an "
+                        f"{shown(index)} was {what} at {stamp!r}; a stamp is an "
                         "integer or another number of a clock that all threads share"
                     )
         if one.returned is not None and one.returned < one.invoked:
             raise UsageError(
-                f"operation {index}, {one.name}, returned at {one.returned}, before it was invoked "
-                f"at {one.invoked}"
+                f"{shown(index)} returned at {one.returned}, before it was invoked at {one.invoked}"
             )
     invoked: list[Any] = [one.invoked for one in operations]
     returned: list[Any] = [one.returned for one in operations]
@@ -328,7 +334,9 @@ def stamps(operations: Sequence[Operation]) -> tuple[list[int], list[int]]:
     return invoked, [NEVER if moment is None else moment for moment in returned]
 
 
-def numbered_threads(operations: Sequence[Operation]) -> tuple[list[int], tuple[str, ...]]:
+def numbered_threads(
+    operations: Sequence[Operation], shown: Shown
+) -> tuple[list[int], tuple[str, ...]]:
     """Return the number of the thread of each operation, and the names of threads that have one."""
     if all(type(one.thread) is int and 0 <= one.thread < MOST_THREADS for one in operations):
         return [int(one.thread) for one in operations], ()
@@ -336,8 +344,7 @@ def numbered_threads(operations: Sequence[Operation]) -> tuple[list[int], tuple[
     for index, one in enumerate(operations):
         if type(one.thread) not in (int, str):
             raise UsageError(
-                f"operation {index}, {one.name}, has the thread {one.thread!r}; a thread is an "
-                "integer or a name"
+                f"{shown(index)} has the thread {one.thread!r}; a thread is an integer or a name"
             )
         numbers.setdefault(one.thread, len(numbers))
     return [numbers[one.thread] for one in operations], tuple(str(name) for name in numbers)
@@ -348,6 +355,7 @@ def follow_one_another(
     threads: Sequence[int],
     invoked: Sequence[int],
     returned: Sequence[int],
+    shown: Shown,
 ) -> None:
     """Raise UsageError when an operation begins inside another one of its thread that returned.
 
@@ -360,10 +368,9 @@ def follow_one_another(
         if before is not None and returned[before] > invoked[index]:
             one = operations[before]
             raise UsageError(
-                f"operation {index}, {other.name}, of thread {other.thread} was invoked at "
-                f"{other.invoked}, before operation {before} of that thread, {one.name}, returned "
-                f"at {one.returned}; a thread is inside one operation at a time: give tasks that "
-                "overlap threads of their own"
+                f"{shown(index)} of thread {other.thread} was invoked at {other.invoked}, before "
+                f"{shown(before)} of that thread returned at {one.returned}; a thread is "
+                "inside one operation at a time: give tasks that overlap threads of their own"
             )
         if other.returned is not None:
             latest[threads[index]] = index

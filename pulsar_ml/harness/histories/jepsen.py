@@ -13,6 +13,8 @@ from pulsar_ml.input_files import one_line
 # The event at the end of a line of a log: process, type, operation and value.
 LOG_LINE = re.compile(r"(?:^|\s)(\d+)\s+:(invoke|ok|fail|info)\s+:([\w-]+)\s+(\S.*?)\s*$")
 
+NEMESIS = "nemesis"  # the process that breaks things, whose events are no operations
+
 
 def plain_edn(value: Any) -> Any:
     """Return a value of EDN as one of JSON; keywords are their names."""
@@ -41,7 +43,8 @@ def edn_events(text: str, name: str) -> Iterator[Numbered]:
         elements = [plain_edn(element) for element in edn_format.loads_all(text)]
     except Exception as error:
         raise BadRecordError(
-            f"{name} is not EDN, so it is damaged or truncated: {one_line(error)}"
+            f"{first_wrong_line(text)}{name} is not EDN, so it is damaged or truncated: "
+            f"{one_line(error)}"
         ) from None
     if len(elements) == 1 and isinstance(elements[0], list):
         elements = elements[0]
@@ -50,11 +53,27 @@ def edn_events(text: str, name: str) -> Iterator[Numbered]:
         yield index if type(index) is int else place, event
 
 
-def log_events(text: str, name: str) -> Iterator[Numbered]:
-    """Yield the events of Jepsen's log with their lines; its other lines are passed over."""
+def first_wrong_line(text: str) -> str:
+    """Return "line N of " when the lines before it are EDN by themselves, and it is none; or ""."""
     import edn_format
 
     for number, line in enumerate(text.splitlines(), 1):
+        try:
+            edn_format.loads_all(line)
+        except Exception:
+            # The first line of several may begin what the others go on with.
+            return f"line {number} of " if number > 1 else ""
+    return ""
+
+
+def log_events(text: str, name: str, first: int = 1) -> Iterator[Numbered]:
+    """Yield the events of Jepsen's log with their lines; its other lines are passed over.
+
+    ``first``: the number of the first line.
+    """
+    import edn_format
+
+    for number, line in enumerate(text.splitlines(), first):
         found = LOG_LINE.search(line)
         if found is None:
             continue
@@ -85,55 +104,101 @@ def from_events(
     With ``failed_cas`` a failed cas has the result False. Stamps are the numbers of the events.
     Events of the nemesis are left out.
     """
-    operations: list[Operation | None] = []
-    under_way: dict[Any, tuple[int, Mapping[str, Any]]] = {}
-    for time, (number, event) in enumerate(events):
-        if not isinstance(event, Mapping) or not {"process", "type", "f"} <= set(event):
-            raise BadRecordError(
-                f"{name}: event {time} should be a map with process, type and f: {event!r:.200}"
-            )
-        process, kind = event["process"], event["type"]
-        if not isinstance(process, int):
-            continue
-        if kind == "invoke":
-            if process in under_way:
-                raise BadRecordError(
-                    f"{name}: event {time} invokes while process {process!r:.200} is inside an "
-                    "operation"
-                )
-            under_way[process] = (len(operations), {**event, "at": time, "number": number})
-            operations.append(None)
-        elif kind in ("ok", "fail", "info"):
-            if process not in under_way:
-                raise BadRecordError(
-                    f"{name}: event {time} completes what process {process!r:.200} did not invoke"
-                )
-            place, begun = under_way.pop(process)
-            if kind == "ok":
-                operations[place] = finished(begun, event, time, process, keyed)
-            elif kind == "fail" and failed_cas and begun["f"] == "cas":
-                arguments = arguments_of(begun, keyed)
-                operations[place] = Operation(
-                    process, "cas", arguments, False, int(begun["at"]), time,
-                    number=begun["number"],
-                )  # fmt: skip
-            elif kind == "info":
-                operations[place] = left_open(begun, process, keyed, crashed=True)
-        else:
-            raise BadRecordError(
-                f"{name}: event {time} has type {kind!r:.200}; "
-                "it should be invoke, ok, fail or info"
-            )
-    for process, (place, begun) in under_way.items():
-        operations[place] = left_open(begun, process, keyed, crashed=False)
+    operations: dict[int, Operation | None] = {}
+    pairing = Pairing(name, keyed=keyed, failed_cas=failed_cas, numbered=numbered)
+    for number, event in events:
+        found = pairing.add(number, event)
+        if found is not None:
+            operations[found[0]] = found[1]
     try:
         return history_of(
-            [operation for operation in operations if operation is not None],
+            [operation for operation in operations.values() if operation is not None],
             source="jepsen",
             numbered=numbered,
         )
     except (UsageError, OverflowError) as error:
         raise BadRecordError(f"{name} is damaged: {error}") from None
+
+
+class Pairing:
+    """Pairs the completions of Jepsen's events with their invocations, one event after another."""
+
+    def __init__(
+        self, name: str, *, keyed: bool, failed_cas: bool = False, numbered: str = "line"
+    ) -> None:
+        self.name = name
+        self.keyed = keyed
+        self.failed_cas = failed_cas
+        self.numbered = numbered
+        self.events = self.operations = 0
+        self.under_way: dict[int | str, tuple[int, Mapping[str, Any]]] = {}
+
+    def add(self, number: int, event: Any) -> tuple[int, Operation | None] | None:
+        """Return the number of the operation that the event begins or ends, and the operation.
+
+        The operation is None when it did not happen. The whole answer is None for an event that
+        belongs to no operation, as of the nemesis. Raises BadRecordError for an event that cannot
+        come next.
+        """
+        where = f"{self.name}: {self.numbered} {number}"
+        time = self.events
+        self.events += 1
+        if not isinstance(event, Mapping) or not {"process", "type", "f"} <= set(event):
+            raise BadRecordError(
+                f"{where} should be a map with process, type and f: {event!r:.200}"
+            )
+        process, kind = event["process"], event["type"]
+        if process == NEMESIS:
+            return None
+        if type(process) is not int and type(process) is not str:
+            raise BadRecordError(
+                f"{where} has process {process!r:.200}; it should be an integer or a name"
+            )
+        if kind not in ("invoke", "ok", "fail", "info"):
+            raise BadRecordError(
+                f"{where} has type {kind!r:.200}; it should be invoke, ok, fail or info"
+            )
+        try:
+            if kind == "invoke":
+                return self.invoked(where, process, {**event, "at": time, "number": number})
+            return self.completed(where, process, kind, event, time)
+        except UsageError as error:
+            raise BadRecordError(f"{where}: {error}") from None
+
+    def invoked(
+        self, where: str, process: int | str, begun: Mapping[str, Any]
+    ) -> tuple[int, Operation | None]:
+        if process in self.under_way:
+            place, other = self.under_way[process]
+            raise BadRecordError(
+                f"{where} invokes {begun['f']!s:.200} while process {process!r:.200} is inside "
+                f"{other['f']!s:.200}, which {self.numbered} {other['number']} invoked"
+            )
+        place, self.operations = self.operations, self.operations + 1
+        self.under_way[process] = (place, begun)
+        return place, left_open(begun, process, self.keyed, crashed=False)
+
+    def completed(
+        self, where: str, process: int | str, kind: str, event: Mapping[str, Any], time: int
+    ) -> tuple[int, Operation | None]:
+        if process not in self.under_way:
+            raise BadRecordError(f"{where} completes what process {process!r:.200} did not invoke")
+        place, begun = self.under_way.pop(process)
+        if event["f"] != begun["f"]:
+            raise BadRecordError(
+                f"{where} completes {event['f']!s:.200}, but {self.numbered} {begun['number']} "
+                f"invoked {begun['f']!s:.200} of process {process!r:.200}"
+            )
+        if kind == "ok":
+            return place, finished(begun, event, time, process, self.keyed)
+        if kind == "info":
+            return place, left_open(begun, process, self.keyed, crashed=True)
+        if self.failed_cas and begun["f"] == "cas":
+            arguments = arguments_of(begun, self.keyed)
+            return place, Operation(
+                process, "cas", arguments, False, int(begun["at"]), time, number=begun["number"]
+            )
+        return place, None
 
 
 def split_value(event: Mapping[str, Any], keyed: bool) -> tuple[tuple[Any, ...], Any]:
@@ -159,7 +224,7 @@ def arguments_of(begun: Mapping[str, Any], keyed: bool) -> tuple[Any, ...]:
 
 
 def finished(
-    begun: Mapping[str, Any], event: Mapping[str, Any], time: int, thread: int, keyed: bool
+    begun: Mapping[str, Any], event: Mapping[str, Any], time: int, thread: int | str, keyed: bool
 ) -> Operation:
     arguments = arguments_of(begun, keyed)
     _, requested = split_value(begun, keyed)
@@ -171,7 +236,9 @@ def finished(
     )
 
 
-def left_open(begun: Mapping[str, Any], thread: int, keyed: bool, *, crashed: bool) -> Operation:
+def left_open(
+    begun: Mapping[str, Any], thread: int | str, keyed: bool, *, crashed: bool
+) -> Operation:
     return Operation(
         thread, str(begun["f"]), arguments_of(begun, keyed), None, int(begun["at"]), None, crashed,
         begun["number"],

@@ -221,7 +221,8 @@ class Check:
                 return self.legal(tuple(way))
             if ANSWERS[answer] == ILLEGAL:
                 chosen = native.calls_of_part(self.records) if native.parts > 1 else None
-                return Illegal(self.verdict(ILLEGAL, key=self.key_of(chosen)), chosen)
+                key = self.key_of(chosen)
+                return Illegal(self.verdict(ILLEGAL, key=key), self.calls_of(key, chosen))
             if most is not None and (found := self.by_monitor(monitor)) is not None:
                 return found
         reason = self.effort.limit_reached(ANSWERS[answer])
@@ -235,6 +236,14 @@ class Check:
         if chosen is None or not len(chosen):
             return None
         return self.searches.model.partition(self.searches.history.call(int(chosen[0])))
+
+    def calls_of(self, key: object, chosen: Chosen) -> Chosen:
+        """The calls of a key; a native search may refute a part of them, such as one member."""
+        model, history = self.searches.model, self.searches.history
+        if chosen is None or not hasattr(getattr(model, "model", None), "partition"):
+            return chosen
+        keys = [model.partition(history.call(index)) for index in range(len(history))]
+        return np.flatnonzero([one == key for one in keys]).astype(np.int32)
 
     def by_monitor(self, monitor: str) -> Finding | None:
         """Run a monitor; None when the history does not qualify."""

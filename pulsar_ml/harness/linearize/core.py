@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Checker
-from pulsar_ml.harness.linearize.searches import Searches
+from pulsar_ml.harness.linearize.searches import REAL_TIME, Searches
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 
 Item = TypeVar("Item")
@@ -33,16 +33,20 @@ MORE_STATES = 5_000  # the most new states: repeated unconstrained calls may nev
 MORE_ANSWERS = 60_000  # the most calls of the model
 MOST_STATES_TOGETHER = 500
 MOST_LOOKED_UP = 2_000_000  # the most lookups of answers, which take about a second
+FEW_CALLS = 64  # so many calls of a register are also tried with a bounded number of effects
 FEW_UNCONSTRAINED = 8  # up to so many removed calls, their number of effects is bounded
 
 
-def minimal(part: Searches, indices: NDArray[np.int32]) -> tuple[tuple[int, ...], bool]:
+def minimal(
+    part: Searches, indices: NDArray[np.int32], criterion: int = REAL_TIME
+) -> tuple[tuple[int, ...], bool]:
     """Return an illegal subset of the illegal ``indices`` of which no call can be removed.
 
-    False with it: a limit was reached, and perhaps more calls could be removed.
+    False with it: a limit was reached, and perhaps more calls could be removed. ``criterion``: one
+    by which the order of some calls does not depend on the others.
     """
     with few_states(part, MORE_STATES):
-        shrinking = Shrinking(part)
+        shrinking = Shrinking(part, criterion)
         core = shrinking.run(indices.tolist())
         return core, shrinking.complete
 
@@ -64,8 +68,9 @@ class Shrinking:
     ``complete`` is False once a limit left open whether a call can be removed.
     """
 
-    def __init__(self, part: Searches) -> None:
+    def __init__(self, part: Searches, criterion: int = REAL_TIME) -> None:
         self.part = part
+        self.criterion = criterion
         self.checker = part.checker
         self.records = part.records
         self.symbols = part.symbols
@@ -122,10 +127,15 @@ class Shrinking:
                 self.records, chosen=chosen, unconstrained=at_any_time, most_steps=STEPS_OF_ONE
             )
             self.steps_left -= steps
-            return ANSWERS[answer]
+            # The native search lets them take effect any number of times; the model may know better.
+            few = unconstrained and len(self.all_calls) - len(chosen) <= FEW_UNCONSTRAINED
+            if ANSWERS[answer] != LEGAL or not few or len(chosen) > FEW_CALLS:
+                return ANSWERS[answer]
         if part.parts is not None and not unconstrained:
             records = np.ascontiguousarray(self.records[chosen])
-            answer, _, steps, _ = part.parts.search(records, together=True, most_steps=STEPS_OF_ONE)
+            answer, _, steps, _ = part.parts.search(
+                records, together=True, criterion=self.criterion, most_steps=STEPS_OF_ONE
+            )
             self.steps_left -= steps
             if answer >= 0:
                 return ANSWERS[answer]
@@ -138,6 +148,7 @@ class Shrinking:
                     symbols=self.symbols,
                     chosen=chosen,
                     state=self.checker.start,
+                    criterion=self.criterion,
                     most_steps=STEPS_OF_ONE,
                 )
         except StatesFull:
@@ -269,7 +280,12 @@ class UnconstrainedCalls:
         self.start = self.closure({checker.start: 0})
 
     def search(self, records: NDArray[np.void]) -> Searched:
-        return self.native.search(records, state=self.start, most_steps=STEPS_OF_ONE)
+        return self.native.search(
+            records,
+            state=self.start,
+            criterion=self.shrinking.criterion,
+            most_steps=STEPS_OF_ONE,
+        )
 
     def closure(self, states: Mapping[int, int]) -> int:
         key = frozenset(states.items())

@@ -10,7 +10,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
+from pulsar_ml.harness.histories.history import RETURNED
+from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
 from pulsar_ml.harness.linearize.core import few_states, minimal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
@@ -19,7 +22,7 @@ from pulsar_ml.harness.linearize.searches import (
     Chosen,
     Searches,
 )
-from pulsar_ml.harness.linearize.shipped import blocked_call
+from pulsar_ml.harness.linearize.shipped import blocked_call, order_before
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
     LEGAL,
@@ -71,42 +74,63 @@ def explained(illegal: Illegal, searches: Searches) -> Verdict:
 
 def with_core(illegal: Illegal, searches: Searches) -> Verdict:
     """Return the verdict with the order, the blocked call and the core."""
-    verdict = illegal.verdict
-    indices = illegal.chosen
-    part = searches
-    if indices is None:
-        indices = np.arange(len(searches.records), dtype=np.int32)
-    else:
-        part = searches.of_part(indices)
-    local = {index: place for place, index in enumerate(indices.tolist())}
-    way = [local[index] for index in illegal.way]
-    blocked = local.get(illegal.blocked, -1)
+    records, chosen = searches.records, illegal.chosen
+    if chosen is None:
+        chosen = np.arange(len(records), dtype=np.int32)
+    beyond = chosen  # the calls among which the blocked one is searched
+    if illegal.verdict.method == "monitor":
+        # A monitor names a few calls, but the blocked call is that of the whole history.
+        witness = records[chosen]
+        last = witness["returned"][witness["ending"] == RETURNED].max(initial=0)
+        beyond = np.flatnonzero(records["invoked"] <= last).astype(np.int32)
     missing = []
-    try:
-        if blocked < 0:
-            blocked, way = longest_order(part)
-        if blocked < 0:
-            missing.append("the blocked operation")
-    except StatesFull:
+    blocked, way = located(illegal, searches, beyond)
+    if blocked < 0:
         missing.append("the blocked operation")
-    core = np.arange(len(indices), dtype=np.int32)
-    if blocked >= 0:
+    else:
         # Calls invoked after the return of the blocked call do not matter.
-        until = part.records["returned"][blocked]
-        core = core[part.records["invoked"] <= until]
+        matters = records["invoked"] <= records["returned"][blocked]
+        if not matters[chosen].all():
+            chosen = beyond[matters[beyond]]
+    part = searches if len(chosen) == len(records) else searches.of_part(chosen)
     try:
-        smaller, complete = minimal(part, core)
+        smaller, complete = minimal(part, np.arange(len(chosen), dtype=np.int32))
     except StatesFull:
-        smaller, complete = tuple(core.tolist()), False
+        smaller, complete = tuple(range(len(chosen))), False
     if not complete:
         missing.append("whether the core is minimal")
     return replace(
-        verdict,
-        prefix=tuple(int(indices[place]) for place in way),
-        blocked=int(indices[blocked]) if blocked >= 0 else -1,
-        core=tuple(int(indices[place]) for place in smaller),
+        illegal.verdict,
+        prefix=tuple(way),
+        blocked=blocked,
+        core=tuple(int(chosen[place]) for place in smaller),
         unexplained=" and ".join(missing),
     )
+
+
+def located(
+    illegal: Illegal, searches: Searches, calls: NDArray[np.int32]
+) -> tuple[int, list[int]]:
+    """Return the blocked call of illegal ``calls``, -1 if not found, and the order before it."""
+    if illegal.blocked >= 0:
+        return illegal.blocked, list(illegal.way)
+    part = searches if len(calls) == len(searches.records) else searches.of_part(calls)
+    try:
+        if illegal.verdict.method == "monitor" and (part.cells or part.parts):
+            # Most often the call that is blocked among the few calls is blocked among all.
+            few = illegal.chosen if illegal.chosen is not None else calls
+            blocked, _ = longest_order(searches.of_part(few))
+            if blocked >= 0:
+                at = int(np.searchsorted(calls, few[blocked]))
+                answer, way = order_before(
+                    lambda records: part.natively(records, BLOCKED_STEPS), part.records, at
+                )
+                if answer == LEGAL:
+                    return int(calls[at]), [int(calls[place]) for place in way]
+        blocked, way = longest_order(part)
+    except StatesFull:
+        return -1, []
+    return int(calls[blocked]) if blocked >= 0 else -1, [int(calls[place]) for place in way]
 
 
 def longest_order(part: Searches) -> tuple[int, list[int]]:
@@ -124,6 +148,17 @@ def weaker(searches: Searches) -> dict[str, str]:
     key may be quiet while calls of other keys are under way. Sequential consistency of all keys
     implies nothing.
     """
+    moved, its_model = in_program_order(searches.history, searches.model)
+    if moved is not searches.history:
+        own = Searches(moved, its_model, searches.options, searches.effort)
+        sequential = weaker_answer(own, PROGRAM_ORDER, [None])
+        own.close()
+        return {**weaker_as_is(searches), SEQUENTIAL: sequential}
+    return weaker_as_is(searches)
+
+
+def weaker_as_is(searches: Searches) -> dict[str, str]:
+    """Return the answers when no thread goes on after a call that did not return."""
     if (native := searches.all_parts()) is not None:
         records = searches.records
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from pulsar_ml.harness.histories.history import RETURNED, History, overlap, ranks
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
-from pulsar_ml.harness.models.model import describe_call
+from pulsar_ml.harness.models.model import describe_call, describe_state
 
 WIDTH = 110
 MOST_SHOWN = 40
@@ -105,7 +105,7 @@ def state_after(history: History, order: Sequence[int], model: Any) -> str:
         states = [after for state in states for after in model.step(state, history.call(index))]
         if len(states) > MOST_STATES:
             return ""
-    shown = " or ".join(sorted({repr(state) for state in states}))
+    shown = " or ".join(sorted({describe_state(model, state) for state in states}))
     return shown if len(shown) <= WIDTH - 30 else ""
 
 

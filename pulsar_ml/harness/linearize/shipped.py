@@ -243,6 +243,21 @@ def first_number(
     return len(values) if found is None else found
 
 
+def order_before(
+    search: Callable[[NDArray[np.void]], tuple[str, list[int]]],
+    records: NDArray[np.void],
+    call: int,
+) -> tuple[str, list[int]]:
+    """Search for an order of what had happened just before the return of a call."""
+    end = records["returned"][call]
+    chosen = np.flatnonzero(records["invoked"] <= end)
+    begun = records[chosen]
+    later = (begun["returned"] > end) | ((begun["returned"] == end) & (chosen >= call))
+    begun["returned"][later & (begun["ending"] == RETURNED)] = NEVER
+    answer, way = search(begun)
+    return answer, chosen[way].tolist()
+
+
 def blocked_call(
     search: Callable[[NDArray[np.void]], tuple[str, list[int]]], records: NDArray[np.void]
 ) -> tuple[int, list[int]]:
@@ -253,17 +268,9 @@ def blocked_call(
     """
     ended = np.flatnonzero(records["ending"] == RETURNED)
     order = ended[np.lexsort((ended, records["returned"][ended]))]
-    ranks = np.full(len(records), len(records), np.int64)
-    ranks[order] = np.arange(len(order))
 
     def until(place: int) -> tuple[str, list[int]]:
-        """Search for an order of what had happened just before the return of a call."""
-        chosen = np.flatnonzero(records["invoked"] <= records["returned"][order[place]])
-        begun = records[chosen]
-        open_ = (ranks[chosen] >= place) & (begun["ending"] == RETURNED)
-        begun["returned"][open_] = NEVER
-        answer, way = search(begun)
-        return answer, chosen[way].tolist()
+        return order_before(search, records, int(order[place]))
 
     low, high = 0, len(order) - 1  # legal until the return of ``low``; the whole is illegal
     longest: list[int] = []

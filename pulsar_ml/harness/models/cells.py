@@ -125,5 +125,8 @@ class Lock:
             return (-1,) if state == call.thread else ()
         raise no_operation(self, call.name, "acquire, try_acquire, release")
 
+    def describe_state(self, state: int) -> str:
+        return "free" if state < 0 else "taken"
+
     def pure(self, call: Call) -> bool:
         return call.name == "try_acquire" and call.result is False

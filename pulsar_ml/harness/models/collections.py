@@ -13,6 +13,14 @@ from pulsar_ml.harness.models.cells import no_operation
 Items = frozenset[tuple[Any, Any]]
 
 
+class Pairs:
+    """The text of the states of the models below that map keys to values."""
+
+    def describe_state(self, state: Items) -> str:
+        items = sorted((repr(key), repr(value)) for key, value in state)
+        return "{" + ", ".join(f"{key}: {value}" for key, value in items) + "}"
+
+
 def begins(whole: Any, part: Any) -> bool:
     """Return False only if ``whole`` is a string or list that does not begin with ``part``."""
     if type(whole) is not type(part) or not isinstance(whole, str | list | tuple):
@@ -20,7 +28,7 @@ def begins(whole: Any, part: Any) -> bool:
     return len(whole) >= len(part) and whole[: len(part)] == part
 
 
-class KeyValueMap:
+class KeyValueMap(Pairs):
     """A map: get(key) -> value or None, put(key, value), append(key, value), delete(key).
 
     ``append`` adds to a string or a list, and puts the value of a missing key. Keys are
@@ -69,7 +77,7 @@ class KeyValueMap:
         return seen is not None and begins(seen, held)
 
 
-class EvictingMap:
+class EvictingMap(Pairs):
     """A cache that may forget any key at any moment.
 
     put(key, value) -> True if the key was free, get(key) -> value or None, remove(key) -> value or
@@ -155,6 +163,9 @@ class Set:
             return (state - {value},) if not known or call.result == (value in state) else ()
         raise no_operation(self, call.name, "add, remove, contains, read")
 
+    def describe_state(self, state: frozenset[Any]) -> str:
+        return "{" + ", ".join(sorted(map(repr, state))) + "}"
+
     def partition(self, call: Call) -> Hashable:
         return None if call.name == "read" else call.arguments[0]
 
@@ -188,6 +199,9 @@ class Queue:
 
     def pure(self, call: Call) -> bool:
         return call.name == self.take and call.result is None
+
+    def describe_state(self, state: tuple[Any, ...]) -> str:
+        return str(list(state))
 
     def unit(self, call: Call) -> Hashable:
         if call.name == self.put:
@@ -223,7 +237,7 @@ class PriorityQueue(Queue):
         return ((*state[:at], call.arguments[0], *state[at:]),)
 
 
-class Multiset:
+class Multiset(Pairs):
     """A multiset: add(value), remove(value) -> True if it was there, contains(value), count(value).
 
     A result of remove other than True and False may stand for either. Values are independent.

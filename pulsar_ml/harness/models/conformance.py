@@ -65,11 +65,11 @@ def check_arguments(model: Any, history: History) -> None:
     if len(wrong := np.flatnonzero((wanted >= 0) & (numbers != wanted))):
         at = int(wrong[0])
         count, right = int(numbers[at]), int(wanted[at])
-        more = ""
+        more, where = "", f" ({history.place(at)})" if history.numbers else ""
         if count == right + 1 and not isinstance(model, Keyed):
             more = "; if the first one is the key of an independent object, use --keyed or Keyed(model)"
         raise UsageError(
-            f"operation {at}, {history.call(at)}, has {count} argument{'s' * (count != 1)}; that of "
+            f"operation {at}{where}, {history.call(at)}, has {count} argument{'s' * (count != 1)}; that of "
             f"{describe_model(model)} takes {right}{more}"
         )
 

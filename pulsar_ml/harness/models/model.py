@@ -113,6 +113,10 @@ class Extras(Protocol):
         """Return a call as reports show it."""
         ...
 
+    def describe_state(self, state: Any) -> str:
+        """Return a state as reports show it; without this method, ``repr(state)``."""
+        ...
+
 
 class Keyed:
     """A model with an independent copy of ``model`` for each value of the first argument.
@@ -143,6 +147,10 @@ class Keyed:
         if not call.arguments:
             raise ModelError(f"{call} has no key; the first argument of every call should be one")
         return call.arguments[0]
+
+    def describe_state(self, state: Any) -> str:
+        items = sorted((repr(key), describe_state(self.model, inner)) for key, inner in state)
+        return "{" + ", ".join(f"{key}: {inner}" for key, inner in items) + "}"
 
     def pure(self, call: Call) -> bool:
         inner = Call(call.name, call.arguments[1:], call.result, call.thread)
@@ -179,6 +187,13 @@ def at_fault(model: Any, error: Exception) -> bool:
 def describe_model(model: Any) -> str:
     """Return the model's ``description``, or the name of its class."""
     return str(getattr(model, "description", "") or type(model).__name__)
+
+
+def describe_state(model: Any, state: Any) -> str:
+    """Return a state as reports show it."""
+    if hasattr(model, "describe_state"):
+        return str(model.describe_state(state))
+    return repr(state)
 
 
 def describe_call(model: Any, call: Call) -> str:
