@@ -15,6 +15,9 @@ from pulsar_ml.harness.linearize.cells._parts cimport Parts, Placed
 from pulsar_ml.harness.linearize.objects.hints cimport (
     COUNTER, LOCK, MAP, MULTISET, PRIORITIES, QUEUE, REGISTER, SET, STACK, Hints, Kind, hopeful,
 )
+from pulsar_ml.harness.linearize.objects.nested cimport (
+    Nested, nested_free, nested_place, nested_run, nested_start,
+)
 from pulsar_ml.harness.linearize.objects.pairs cimport (
     Pairs, pairs_free, pairs_place, pairs_run, pairs_start,
 )
@@ -25,7 +28,7 @@ from pulsar_ml.harness.linearize.objects.takes cimport (
     ANYTHING, NOTHING, NO_VALUE, Effect, takes_free, takes_start,
 )
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
-from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME
+from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_at, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport ANY_CALL, mark_symbol, table_set
 
@@ -105,7 +108,8 @@ cdef class Objects(Parts):
     cdef int64_t events_room
     cdef int32_t n_codes
     cdef Pairs pairs            # of a queue
-    cdef bint in_pairs          # the last search was one for pairs
+    cdef Nested nested          # of a stack
+    cdef bint whole             # the last search was one of these
 
     def __cinit__(self, int kind, actions, results, values, truths, falses, *, int64_t none=-1,
                   ordered=None, int64_t initial=0, bint keyed=False, int64_t memory=1 << 30):
@@ -115,6 +119,7 @@ cdef class Objects(Parts):
         memset(&self.hints, 0, sizeof(Hints))
         memset(&self.codes, 0, sizeof(Pool))
         memset(&self.pairs, 0, sizeof(Pairs))
+        memset(&self.nested, 0, sizeof(Nested))
         memset(&self.parts_by_key, 0, sizeof(Pool))
         pool_shape(&self.codes, sizeof(int64_t), 8, memory)
         pool_shape(&self.hints.sums, sizeof(int64_t), 8, memory)
@@ -152,6 +157,7 @@ cdef class Objects(Parts):
     def __dealloc__(self):
         takes_free(&self.hints.takes)
         pairs_free(&self.pairs)
+        nested_free(&self.nested)
         sequences_free(&self.hints.sequences)
         pool_free(&self.hints.sums)
         pool_free(&self.codes)
@@ -364,21 +370,33 @@ cdef class Objects(Parts):
     cdef int one_part(self, const Record* records, const int32_t* chosen, const int32_t* symbols, int32_t n,
                       int32_t parts, int criterion, int64_t most_steps) noexcept nogil:
         cdef int answer
-        self.in_pairs = self.hints.kind == QUEUE and self.ahead and parts == 1 and criterion == REAL_TIME
-        if not self.in_pairs:
+        cdef int32_t kind = self.hints.kind
+        self.whole = (kind == QUEUE or kind == STACK) and self.ahead and parts == 1 and criterion == REAL_TIME
+        if not self.whole:
             return Parts.one_part(self, records, chosen, symbols, n, parts, criterion, most_steps)
-        self.pairs.deadline.at_ns = self.deadline_ns
-        if not pairs_start(&self.pairs, &self.depth.seen, &self.table, self.hints.effects, records, chosen,
-                           symbols, n, self.limit):
+        if kind == QUEUE:
+            self.pairs.deadline.at_ns = self.deadline_ns
+            if not pairs_start(&self.pairs, &self.depth.seen, &self.table, self.hints.effects, records,
+                               chosen, symbols, n, self.limit):
+                return OUT_OF_MEMORY
+            answer = pairs_run(&self.pairs, &self.depth.seen, self.hints.effects, most_steps)
+            self.depth.spent = self.pairs.spent
+            return answer
+        self.nested.deadline.at_ns = self.deadline_ns
+        if not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols, n, criterion, False):
             return OUT_OF_MEMORY
-        answer = pairs_run(&self.pairs, &self.depth.seen, self.hints.effects, most_steps)
-        self.depth.spent = self.pairs.spent
+        if not nested_start(&self.nested, &self.depth.lanes, &self.depth.seen, self.hints.effects, self.limit):
+            return OUT_OF_MEMORY
+        answer = nested_run(&self.nested, most_steps)
+        self.depth.spent = self.nested.spent
         return answer
 
     cdef int32_t place(self, const Record* records, Placed* places, int32_t placed) noexcept nogil:
-        if self.in_pairs:
+        if not self.whole:
+            return Parts.place(self, records, places, placed)
+        if self.hints.kind == QUEUE:
             return pairs_place(&self.pairs, places, placed)
-        return Parts.place(self, records, places, placed)
+        return nested_place(&self.nested, records, places, placed)
 
     cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil:
         cdef const Event* e = &self.events[symbol]
