@@ -1,10 +1,12 @@
 # Search for stacks: what happens above a value does not depend on the values below it.
 #
-# A frame is a value on the stack and the configuration just after its push; the bottom is a frame
-# without a value. A node is a configuration in which the value of its frame is the uppermost one. A
-# push leads from a node to the first node of another frame. A pop leads out of its frame: into the
-# frame of each node that led into it. So each frame is searched once, whatever lies below it, and
-# there are at most as many nodes as pairs of configurations.
+# A frame is what happens above a push: it begins with the configuration just after the push, and
+# knows the pushes that led there, whatever their values. The bottom is a frame without a push. A node
+# is a frame and a configuration in which the stack is as high as at its beginning. A push leads from
+# a node to the first node of another frame. A pop leads out of its frame, for each push of its value
+# that led into it: into the frame of the node where that push was. So what can follow a configuration
+# is searched once, whatever lies below, and there are at most as many nodes as pairs of
+# configurations.
 #
 # A node keeps one way to it from the first node of its frame: the node before it, and either a pop
 # that found nothing, or a push, the last node of the frame above, and the pop of its value.
@@ -26,10 +28,9 @@ from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool
 cdef enum:
     BOTTOM = 0            # the frame without a value
     NONE = -1             # no node, no call, no member of a list
-    NO_TOP = -4           # the value of the bottom; not one of NOTHING, ANYTHING and NO_VALUE
 
 
-# The first two fields of each struct are its key.
+# The first two fields of a node and of a caller are its key, that of a frame, and three of an exit.
 cdef struct Node:
     int32_t frame
     int32_t config
@@ -41,7 +42,6 @@ cdef struct Node:
 
 cdef struct Frame:
     int32_t config
-    int32_t value
     int32_t caller        # the first node that led here, with its push
     int32_t pushed
     int32_t callers       # lists, the oldest first
@@ -60,6 +60,7 @@ cdef struct Caller:
 cdef struct Exit:
     int32_t frame
     int32_t config        # after the pop
+    int32_t value         # that left, or ANYTHING
     int32_t node          # before the pop
     int32_t taken
     int32_t following
@@ -170,16 +171,36 @@ cdef inline bint node_add(Nested* s, int32_t frame, int32_t config, int32_t befo
 
 
 # Enters a frame; -1 without memory.
-cdef inline int32_t frame_add(Nested* s, int32_t config, int32_t value, int32_t caller, int32_t pushed,
+cdef inline int32_t frame_add(Nested* s, int32_t config, int32_t caller, int32_t pushed,
                               bint* entered) noexcept nogil:
     cdef Frame* frame
-    cdef int32_t number = pair_add(&s.frames, config, value, entered)
+    cdef int32_t number = <int32_t>pool_add(
+        &s.frames, &config, mixed(<uint64_t>config * 0x9E3779B97F4A7C15ULL), entered
+    )
     if number >= 0 and entered[0]:
         frame = frame_at(s, number)
         frame.caller = caller
         frame.pushed = pushed
         frame.callers = frame.last_caller = frame.exits = frame.last_exit = NONE
     return number
+
+
+# Enters an exit; -1 without memory.
+cdef inline int32_t exit_add(Nested* s, int32_t frame, int32_t config, int32_t value,
+                             bint* entered) noexcept nogil:
+    cdef int32_t[3] key
+    cdef uint64_t hash = mixed(<uint64_t><uint32_t>frame << 32 | <uint64_t><uint32_t>config)
+    key[0] = frame
+    key[1] = config
+    key[2] = value
+    return <int32_t>pool_add(
+        &s.exits, key, mixed((hash + <uint64_t><uint32_t>value) * 0x9E3779B97F4A7C15ULL), entered
+    )
+
+
+# True when a pop of a value, or of any value, can take what the call at ``pushed`` put.
+cdef inline bint is_its_value(const Nested* s, int32_t pushed, int32_t value) noexcept nogil:
+    return value == ANYTHING or s.effects[s.lanes.ops[pushed].symbol].puts == value
 
 
 # The configuration after the next call of a lane; -1 without memory.
@@ -205,23 +226,23 @@ cdef inline bint nested_start(Nested* s, Lanes* lanes, Pool* configs, const Effe
         return False
     pool_shape(configs, <size_t>lanes.n * sizeof(uint32_t), 8, limit)
     pool_shape(&s.nodes, 2 * sizeof(int32_t), sizeof(Node), limit)
-    pool_shape(&s.frames, 2 * sizeof(int32_t), sizeof(Frame), limit)
+    pool_shape(&s.frames, sizeof(int32_t), sizeof(Frame) + 4, limit)
     pool_shape(&s.callers, 2 * sizeof(int32_t), sizeof(Caller), limit)
-    pool_shape(&s.exits, 2 * sizeof(int32_t), sizeof(Exit), limit)
+    pool_shape(&s.exits, 3 * sizeof(int32_t), sizeof(Exit), limit)
     memset(s.key, 0, <size_t>lanes.n * sizeof(uint32_t))
     if pool_add(configs, s.key, mixed(0), &entered) < 0:
         return False
-    if frame_add(s, 0, NO_TOP, NONE, NONE, &entered) != BOTTOM:
+    if frame_add(s, 0, NONE, NONE, &entered) != BOTTOM:
         return False
     return node_add(s, BOTTOM, 0, NONE, NONE, NONE, NONE)
 
 
 # A push from a node, which leads to ``config``; False without memory.
-cdef inline bint go_in(Nested* s, int32_t node, int32_t config, int32_t value, int32_t pushed) noexcept nogil:
+cdef inline bint go_in(Nested* s, int32_t node, int32_t config, int32_t pushed) noexcept nogil:
     cdef bint entered, is_new
     cdef int32_t caller, at
     cdef int32_t below = node_at(s, node).frame
-    cdef int32_t number = frame_add(s, config, value, node, pushed, &is_new)
+    cdef int32_t number = frame_add(s, config, node, pushed, &is_new)
     cdef Frame* frame
     cdef Caller* member
     cdef Exit* out
@@ -244,18 +265,19 @@ cdef inline bint go_in(Nested* s, int32_t node, int32_t config, int32_t value, i
     at = frame.exits
     while at != NONE:
         out = <Exit*>pool_at(&s.exits, at)
-        if not node_add(s, below, out.config, node, pushed, out.node, out.taken):
-            return False
+        if is_its_value(s, pushed, out.value):
+            if not node_add(s, below, out.config, node, pushed, out.node, out.taken):
+                return False
         at = out.following
     return True
 
 
-# A pop of the value of a node's frame, which leads to ``config``; False without memory.
-cdef inline bint go_out(Nested* s, int32_t node, int32_t config, int32_t taken) noexcept nogil:
+# A pop of a value below a node, which leads to ``config``; False without memory.
+cdef inline bint go_out(Nested* s, int32_t node, int32_t config, int32_t value, int32_t taken) noexcept nogil:
     cdef bint entered
     cdef int32_t number = node_at(s, node).frame
     cdef Frame* frame = frame_at(s, number)
-    cdef int32_t at = pair_add(&s.exits, number, config, &entered)
+    cdef int32_t at = exit_add(s, number, config, value, &entered)
     cdef Exit* out
     cdef Caller* member
     if at < 0:
@@ -274,8 +296,9 @@ cdef inline bint go_out(Nested* s, int32_t node, int32_t config, int32_t taken) 
     at = frame.callers
     while at != NONE:
         member = <Caller*>pool_at(&s.callers, at)
-        if not node_add(s, node_at(s, member.node).frame, config, member.node, member.pushed, node, taken):
-            return False
+        if is_its_value(s, member.pushed, value):
+            if not node_add(s, node_at(s, member.node).frame, config, member.node, member.pushed, node, taken):
+                return False
         at = member.following
     return True
 
@@ -297,7 +320,6 @@ cdef inline bint has_sooner(const Nested* s, int32_t lane, int64_t first) noexce
 cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
     cdef const Lanes* lanes = s.lanes
     cdef int32_t frame = node_at(s, node).frame
-    cdef int32_t value = frame_at(s, frame).value
     cdef int64_t first = INT64_MAX
     cdef uint64_t hash = 0
     cdef int32_t n = 0
@@ -323,7 +345,7 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
             if config < 0 or not node_add(s, BOTTOM, config, node, NONE, NONE, s.at[lane]):
                 return OUT_OF_MEMORY
             return ANSWER_ILLEGAL
-        if effect.puts < 0 and (frame == BOTTOM or (effect.takes != value and effect.takes != ANYTHING)):
+        if effect.puts < 0 and (frame == BOTTOM or effect.takes == NOTHING):
             continue
         if has_sooner(s, lane, first):
             continue
@@ -341,9 +363,9 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
         if config < 0:
             return OUT_OF_MEMORY
         if effect.puts >= 0:
-            if not go_in(s, node, config, effect.puts, s.at[lane]):
+            if not go_in(s, node, config, s.at[lane]):
                 return OUT_OF_MEMORY
-        elif not go_out(s, node, config, s.at[lane]):
+        elif not go_out(s, node, config, effect.takes, s.at[lane]):
             return OUT_OF_MEMORY
     return ANSWER_ILLEGAL
 
