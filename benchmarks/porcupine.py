@@ -28,7 +28,7 @@ from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.linearize import DEFAULT, UNKNOWN, check
 from pulsar_ml.harness.models import MODELS
 
-LIMIT = 5.0  # seconds for each history
+LIMIT = 5.0  # seconds for each history of up to 100,000 operations
 
 
 class Compared(NamedTuple):
@@ -48,8 +48,9 @@ class Compared(NamedTuple):
 def compared(shape: Shape) -> Compared:
     """Check the histories of a shape with both."""
     histories = shape.histories()
-    theirs = porcupine.answers(histories, shape.peer, LIMIT)
-    options = dataclasses.replace(DEFAULT, timeout=LIMIT, partition=shape.partition)
+    limit = LIMIT * max(1, len(histories[0]) / 100_000)
+    theirs = porcupine.answers(histories, shape.peer, limit)
+    options = dataclasses.replace(DEFAULT, timeout=limit, partition=shape.partition)
     taken, unanswered = [], 0
     for history, other in zip(histories, theirs, strict=True):
         started = time.process_time()
