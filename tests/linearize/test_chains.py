@@ -56,7 +56,9 @@ def test_a_check_of_pairs_and_triples_does_not_see_them() -> None:
 
 
 def test_the_core_of_a_chain_has_calls_of_each_value() -> None:
-    for name, values in shapes(4, legal=False).values():
+    for title, (name, values) in shapes(4, legal=False).items():
+        if title == "stack, empty":
+            continue  # without its last pop the chain is illegal by itself
         history = whole(values)
         core = check(history, MODELS[name]()).core
         threads = {int(history.records["thread"][at]) for at in core}

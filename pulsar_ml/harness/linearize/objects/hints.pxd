@@ -3,7 +3,7 @@
 from libc.stdint cimport int32_t, int64_t
 from pulsar_ml.harness.linearize.objects.sequences cimport Sequence, Sequences
 from pulsar_ml.harness.linearize.objects.takes cimport (
-    MOST_AHEAD, NOTHING, Effect, Takes, can_leave, can_reach, count_back, count_calls, first_taking,
+    AHEAD_BY_PRIORITY, MOST_AHEAD, NOTHING, Effect, Takes, can_leave, can_reach, count_back, count_calls, first_taking,
 )
 from pulsar_ml.harness.linearize.search.depth cimport Depth, first_return
 from pulsar_ml.harness.linearize.search.pool cimport Pool, pool_at
@@ -46,7 +46,7 @@ cdef inline bint can_go_on(Hints* hints, int32_t state) noexcept nogil:
         if t.takings[i].place < d.at[t.takings[i].lane]:
             continue
         seen += 1
-        if seen > MOST_AHEAD:
+        if seen > (AHEAD_BY_PRIORITY if hints.kind == PRIORITIES else MOST_AHEAD):
             return True
         if hints.kind == COUNTER:
             if not can_reach(&d.lanes, hints.effects, d.at, t.takings[i].place, sum):

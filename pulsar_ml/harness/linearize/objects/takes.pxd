@@ -17,6 +17,7 @@ from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op
 
 cdef enum:
     MOST_AHEAD = 4        # calls with a result that are looked at
+    AHEAD_BY_PRIORITY = 1 # of a priority queue: more of them cost more than the steps that they save
     NOTHING = -1          # the result of a call that found the object empty
     ANYTHING = -2         # the result of a call that did not return
     NO_VALUE = -3
