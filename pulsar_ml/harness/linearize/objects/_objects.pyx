@@ -21,6 +21,9 @@ from pulsar_ml.harness.linearize.objects.nested cimport (
 from pulsar_ml.harness.linearize.objects.pairs cimport (
     Pairs, pairs_free, pairs_place, pairs_run, pairs_start,
 )
+from pulsar_ml.harness.linearize.objects.ranked cimport (
+    Ranked, ranked_free, ranked_place, ranked_run, ranked_start,
+)
 from pulsar_ml.harness.linearize.objects.sequences cimport (
     NO_SEQUENCE, Sequence, Sequences, sequence_with, sequence_without, sequences_free, sequences_start,
 )
@@ -109,6 +112,7 @@ cdef class Objects(Parts):
     cdef int32_t n_codes
     cdef Pairs pairs            # of a queue
     cdef Nested nested          # of a stack
+    cdef Ranked ranked          # of a priority queue
     cdef bint whole             # the last search was one of these
 
     def __cinit__(self, int kind, actions, results, values, truths, falses, *, int64_t none=-1,
@@ -120,6 +124,7 @@ cdef class Objects(Parts):
         memset(&self.codes, 0, sizeof(Pool))
         memset(&self.pairs, 0, sizeof(Pairs))
         memset(&self.nested, 0, sizeof(Nested))
+        memset(&self.ranked, 0, sizeof(Ranked))
         memset(&self.parts_by_key, 0, sizeof(Pool))
         pool_shape(&self.codes, sizeof(int64_t), 8, memory)
         pool_shape(&self.hints.sums, sizeof(int64_t), 8, memory)
@@ -158,6 +163,7 @@ cdef class Objects(Parts):
         takes_free(&self.hints.takes)
         pairs_free(&self.pairs)
         nested_free(&self.nested)
+        ranked_free(&self.ranked)
         sequences_free(&self.hints.sequences)
         pool_free(&self.hints.sums)
         pool_free(&self.codes)
@@ -371,7 +377,8 @@ cdef class Objects(Parts):
                       int32_t parts, int criterion, int64_t most_steps) noexcept nogil:
         cdef int answer
         cdef int32_t kind = self.hints.kind
-        self.whole = (kind == QUEUE or kind == STACK) and self.ahead and parts == 1 and criterion == REAL_TIME
+        self.whole = ((kind == QUEUE or kind == STACK or kind == PRIORITIES) and self.ahead and parts == 1
+                      and criterion == REAL_TIME)
         if not self.whole:
             return Parts.one_part(self, records, chosen, symbols, n, parts, criterion, most_steps)
         if kind == QUEUE:
@@ -382,9 +389,17 @@ cdef class Objects(Parts):
             answer = pairs_run(&self.pairs, &self.depth.seen, self.hints.effects, most_steps)
             self.depth.spent = self.pairs.spent
             return answer
-        self.nested.deadline.at_ns = self.deadline_ns
         if not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols, n, criterion, False):
             return OUT_OF_MEMORY
+        if kind == PRIORITIES:
+            self.ranked.deadline.at_ns = self.deadline_ns
+            if not ranked_start(&self.ranked, &self.depth.lanes, &self.depth.seen, self.hints.effects,
+                                self.n_codes, self.limit):
+                return OUT_OF_MEMORY
+            answer = ranked_run(&self.ranked, &self.depth.seen, most_steps)
+            self.depth.spent = self.ranked.spent
+            return answer
+        self.nested.deadline.at_ns = self.deadline_ns
         if not nested_start(&self.nested, &self.depth.lanes, &self.depth.seen, self.hints.effects, self.limit):
             return OUT_OF_MEMORY
         answer = nested_run(&self.nested, most_steps)
@@ -396,6 +411,8 @@ cdef class Objects(Parts):
             return Parts.place(self, records, places, placed)
         if self.hints.kind == QUEUE:
             return pairs_place(&self.pairs, places, placed)
+        if self.hints.kind == PRIORITIES:
+            return ranked_place(&self.ranked, records, places, placed)
         return nested_place(&self.nested, records, places, placed)
 
     cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil:
