@@ -15,23 +15,17 @@ from pulsar_ml.harness.linearize.cells._parts cimport Parts, Placed
 from pulsar_ml.harness.linearize.objects.hints cimport (
     COUNTER, LOCK, MAP, MULTISET, PRIORITIES, QUEUE, REGISTER, SET, STACK, Hints, Kind, hopeful,
 )
-from pulsar_ml.harness.linearize.objects.nested cimport (
-    Nested, nested_free, nested_place, nested_run, nested_start,
-)
-from pulsar_ml.harness.linearize.objects.pairs cimport (
-    Pairs, pairs_free, pairs_place, pairs_run, pairs_start,
-)
-from pulsar_ml.harness.linearize.objects.ranked cimport (
-    Ranked, ranked_free, ranked_place, ranked_run, ranked_start,
-)
 from pulsar_ml.harness.linearize.objects.sequences cimport (
     NO_SEQUENCE, Sequence, Sequences, sequence_with, sequence_without, sequences_free, sequences_start,
 )
 from pulsar_ml.harness.linearize.objects.takes cimport (
     ANYTHING, NOTHING, NO_VALUE, Effect, takes_free, takes_start,
 )
+from pulsar_ml.harness.linearize.objects.whole cimport (
+    Whole, has_whole, whole_free, whole_place, whole_run,
+)
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
-from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
+from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_at, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport ANY_CALL, mark_symbol, table_set
 
@@ -110,10 +104,8 @@ cdef class Objects(Parts):
     cdef Event* events          # by symbol
     cdef int64_t events_room
     cdef int32_t n_codes
-    cdef Pairs pairs            # of a queue
-    cdef Nested nested          # of a stack
-    cdef Ranked ranked          # of a priority queue
-    cdef bint whole             # the last search was one of these
+    cdef Whole whole            # of a queue, a stack or a priority queue
+    cdef bint in_whole          # the last search was one of these
 
     def __cinit__(self, int kind, actions, results, values, truths, falses, *, int64_t none=-1,
                   ordered=None, int64_t initial=0, bint keyed=False, int64_t memory=1 << 30):
@@ -122,9 +114,7 @@ cdef class Objects(Parts):
         cdef bint entered
         memset(&self.hints, 0, sizeof(Hints))
         memset(&self.codes, 0, sizeof(Pool))
-        memset(&self.pairs, 0, sizeof(Pairs))
-        memset(&self.nested, 0, sizeof(Nested))
-        memset(&self.ranked, 0, sizeof(Ranked))
+        memset(&self.whole, 0, sizeof(Whole))
         memset(&self.parts_by_key, 0, sizeof(Pool))
         pool_shape(&self.codes, sizeof(int64_t), 8, memory)
         pool_shape(&self.hints.sums, sizeof(int64_t), 8, memory)
@@ -161,9 +151,7 @@ cdef class Objects(Parts):
 
     def __dealloc__(self):
         takes_free(&self.hints.takes)
-        pairs_free(&self.pairs)
-        nested_free(&self.nested)
-        ranked_free(&self.ranked)
+        whole_free(&self.whole)
         sequences_free(&self.hints.sequences)
         pool_free(&self.hints.sums)
         pool_free(&self.codes)
@@ -375,45 +363,16 @@ cdef class Objects(Parts):
 
     cdef int one_part(self, const Record* records, const int32_t* chosen, const int32_t* symbols, int32_t n,
                       int32_t parts, int criterion, int64_t most_steps) noexcept nogil:
-        cdef int answer
-        cdef int32_t kind = self.hints.kind
-        self.whole = ((kind == QUEUE or kind == STACK or kind == PRIORITIES) and self.ahead and parts == 1
-                      and criterion == REAL_TIME)
-        if not self.whole:
+        self.in_whole = has_whole(&self.hints) and self.ahead and parts == 1 and criterion == REAL_TIME
+        if not self.in_whole:
             return Parts.one_part(self, records, chosen, symbols, n, parts, criterion, most_steps)
-        if kind == QUEUE:
-            self.pairs.deadline.at_ns = self.deadline_ns
-            if not pairs_start(&self.pairs, &self.depth.seen, &self.table, self.hints.effects, records,
-                               chosen, symbols, n, self.limit):
-                return OUT_OF_MEMORY
-            answer = pairs_run(&self.pairs, &self.depth.seen, self.hints.effects, most_steps)
-            self.depth.spent = self.pairs.spent
-            return answer
-        if not lanes_build(&self.depth.lanes, &self.table, records, chosen, symbols, n, criterion, False):
-            return OUT_OF_MEMORY
-        if kind == PRIORITIES:
-            self.ranked.deadline.at_ns = self.deadline_ns
-            if not ranked_start(&self.ranked, &self.depth.lanes, &self.depth.seen, self.hints.effects,
-                                self.n_codes, self.limit):
-                return OUT_OF_MEMORY
-            answer = ranked_run(&self.ranked, &self.depth.seen, most_steps)
-            self.depth.spent = self.ranked.spent
-            return answer
-        self.nested.deadline.at_ns = self.deadline_ns
-        if not nested_start(&self.nested, &self.depth.lanes, &self.depth.seen, self.hints.effects, self.limit):
-            return OUT_OF_MEMORY
-        answer = nested_run(&self.nested, most_steps)
-        self.depth.spent = self.nested.spent
-        return answer
+        return whole_run(&self.whole, &self.hints, &self.table, records, chosen, symbols, n, self.n_codes,
+                         most_steps, self.limit, self.deadline_ns)
 
     cdef int32_t place(self, const Record* records, Placed* places, int32_t placed) noexcept nogil:
-        if not self.whole:
-            return Parts.place(self, records, places, placed)
-        if self.hints.kind == QUEUE:
-            return pairs_place(&self.pairs, places, placed)
-        if self.hints.kind == PRIORITIES:
-            return ranked_place(&self.ranked, records, places, placed)
-        return nested_place(&self.nested, records, places, placed)
+        if self.in_whole:
+            return whole_place(&self.whole, &self.hints, records, places, placed)
+        return Parts.place(self, records, places, placed)
 
     cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil:
         cdef const Event* e = &self.events[symbol]
