@@ -103,7 +103,8 @@ def drawn(draw: random.Random, name: str, *, distinct: bool) -> History:
         name_, arguments = (put, (value,)) if draw.random() < puts else (take, ())
         calls.append(Operation(thread, name_, arguments, None, invoked, returned))
     ends = [one.invoked + 20 if one.returned is None else one.returned for one in calls]
-    moments = [draw.uniform(one.invoked, end) for one, end in zip(calls, ends, strict=True)]
+    intervals = [(float(one.invoked), float(end)) for one, end in zip(calls, ends, strict=True)]
+    moments = [draw.uniform(begin, end) for begin, end in intervals]
     held: list[Any] = []
     for at in sorted(range(len(calls)), key=moments.__getitem__):
         one = calls[at]
