@@ -8,6 +8,9 @@
 # is searched once, whatever lies below, and there are at most as many nodes as pairs of
 # configurations.
 #
+# A push that never returned changes places with whatever comes and goes above it, so it is placed
+# directly before the pop of its value, or has no effect.
+#
 # A node keeps one way to it from the first node of its frame: the node before it, and either a pop
 # that found nothing, or a push, the last node of the frame above, and the pop of its value.
 
@@ -316,6 +319,25 @@ cdef inline bint has_sooner(const Nested* s, int32_t lane, int64_t first) noexce
     return False
 
 
+# A push that need not be there, and directly behind it the pop in ``lane``, which takes its value.
+# False without memory.
+cdef inline bint pass_by(Nested* s, int32_t node, uint64_t hash, int32_t lane, int64_t first) noexcept nogil:
+    cdef int32_t value = s.effects[s.lanes.ops[s.at[lane]].symbol].takes
+    cdef int32_t other, config
+    cdef const Op* op
+    for other in range(s.lanes.n):
+        op = &s.lanes.ops[s.at[other]]
+        if (op.returned == INT64_MAX and op.invoked <= first and op.symbol >= 0
+                and s.effects[op.symbol].puts == value):
+            s.key[lane] += 1
+            config = config_after(s, hash + s.factor[lane], other)
+            s.key[lane] -= 1
+            return config >= 0 and node_add(
+                s, node_at(s, node).frame, config, node, s.at[other], NONE, s.at[lane]
+            )
+    return True
+
+
 # Leads on from a node: ANSWER_LEGAL if all calls have their places, ANSWER_ILLEGAL if not yet.
 cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
     cdef const Lanes* lanes = s.lanes
@@ -345,8 +367,10 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
             if config < 0 or not node_add(s, BOTTOM, config, node, NONE, NONE, s.at[lane]):
                 return OUT_OF_MEMORY
             return ANSWER_ILLEGAL
-        if effect.puts < 0 and (frame == BOTTOM or effect.takes == NOTHING):
+        if effect.takes == NOTHING or (effect.takes == ANYTHING and frame == BOTTOM):
             continue
+        if effect.puts >= 0 and op.returned == INT64_MAX:
+            continue  # it is placed directly before the pop of its value
         if has_sooner(s, lane, first):
             continue
         i = n
@@ -359,6 +383,11 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
     for i in range(n - 1, -1, -1):
         lane = s.order[i]
         effect = &s.effects[lanes.ops[s.at[lane]].symbol]
+        if effect.takes >= 0 and lanes.ops[s.at[lane]].returned != INT64_MAX:
+            if not pass_by(s, node, hash, lane, first):
+                return OUT_OF_MEMORY
+        if effect.puts < 0 and frame == BOTTOM:
+            continue
         config = config_after(s, hash, lane)
         if config < 0:
             return OUT_OF_MEMORY
@@ -431,6 +460,7 @@ cdef inline int32_t nested_place(Nested* s, const Record* records, Placed* place
             later(s, one.before)
             if one.pushed != NONE:
                 later(s, -1 - one.pushed)
+            if one.inner != NONE:
                 later(s, one.inner)
             later(s, -1 - one.taken)
         item = node_at(s, node).frame
