@@ -125,7 +125,7 @@ def drawn(draw: random.Random, name: str, *, distinct: bool) -> History:
 
 
 class Compared(NamedTuple):
-    """What is wrong with the answers for a history, and the answer of the search of states."""
+    """Complaints about the answers for a history, and the answer of the search of states."""
 
     wrong: list[str]
     answer: str

@@ -3,7 +3,8 @@
 from libc.stdint cimport int32_t, int64_t
 from pulsar_ml.harness.linearize.objects.sequences cimport Sequence, Sequences
 from pulsar_ml.harness.linearize.objects.takes cimport (
-    AHEAD_BY_PRIORITY, MOST_AHEAD, NOTHING, Effect, Takes, can_leave, can_reach, count_back, count_calls, first_taking,
+    AHEAD_BY_PRIORITY, MOST_AHEAD, NOTHING, Effect, Takes, can_leave, can_reach, count_back,
+    count_calls, first_taking,
 )
 from pulsar_ml.harness.linearize.search.depth cimport Depth, first_return
 from pulsar_ml.harness.linearize.search.pool cimport Pool, pool_at

@@ -1,12 +1,12 @@
 # Search for stacks: what happens above a value does not depend on the values below it.
 #
 # A frame is what happens above a push: it begins with the configuration just after the push, and
-# knows the pushes that led there, whatever their values. The bottom is a frame without a push. A node
-# is a frame and a configuration in which the stack is as high as at its beginning. A push leads from
-# a node to the first node of another frame. A pop leads out of its frame, for each push of its value
-# that led into it: into the frame of the node where that push was. So what can follow a configuration
-# is searched once, whatever lies below, and there are at most as many nodes as pairs of
-# configurations.
+# knows the pushes that led there, whatever their values. The bottom is a frame without a push. A
+# node is a frame and a configuration in which the stack is as high as at its beginning. A push
+# leads from a node to the first node of another frame. A pop leads out of its frame, for each push
+# of its value that led into it: into the frame of the node where that push was. So what can follow
+# a configuration is searched once, whatever lies below, and there are at most as many nodes as
+# pairs of configurations.
 #
 # A push that never returned changes places with whatever comes and goes above it, so it is placed
 # directly before the pop of its value, or has no effect.
@@ -276,9 +276,11 @@ cdef inline bint go_in(Nested* s, int32_t node, int32_t config, int32_t pushed) 
 
 
 # A pop of a value below a node, which leads to ``config``; False without memory.
-cdef inline bint go_out(Nested* s, int32_t node, int32_t config, int32_t value, int32_t taken) noexcept nogil:
+cdef inline bint go_out(Nested* s, int32_t node, int32_t config, int32_t value,
+                        int32_t taken) noexcept nogil:
     cdef bint entered
     cdef int32_t number = node_at(s, node).frame
+    cdef int32_t below
     cdef Frame* frame = frame_at(s, number)
     cdef int32_t at = exit_add(s, number, config, value, &entered)
     cdef Exit* out
@@ -300,7 +302,8 @@ cdef inline bint go_out(Nested* s, int32_t node, int32_t config, int32_t value, 
     while at != NONE:
         member = <Caller*>pool_at(&s.callers, at)
         if is_its_value(s, member.pushed, value):
-            if not node_add(s, node_at(s, member.node).frame, config, member.node, member.pushed, node, taken):
+            below = node_at(s, member.node).frame
+            if not node_add(s, below, config, member.node, member.pushed, node, taken):
                 return False
         at = member.following
     return True
@@ -437,7 +440,8 @@ cdef inline void later(Nested* s, int32_t item) noexcept nogil:
 
 # Places the calls of the order that was found behind those that were placed before. Returns the
 # number of placed calls.
-cdef inline int32_t nested_place(Nested* s, const Record* records, Placed* places, int32_t placed) noexcept nogil:
+cdef inline int32_t nested_place(Nested* s, const Record* records, Placed* places,
+                                 int32_t placed) noexcept nogil:
     cdef int32_t end = placed
     cdef int32_t node = s.found
     cdef int32_t item, i, low, high

@@ -1,7 +1,7 @@
 # Search for queues: the order of the puts and the order of the takes, a pair at a time.
 #
-# The k-th value to leave a queue is the k-th to be put. So a legal order of a queue is a sequence of
-# pairs, a put and the take of its value, in which
+# The k-th value to leave a queue is the k-th to be put. So a legal order of a queue is a sequence
+# of pairs, a put and the take of its value, in which
 #
 #   1. no put stands behind one that was invoked after it returned, and no take likewise;
 #   2. no take returned before a put was invoked that stands before it, or in its own pair;
@@ -13,8 +13,9 @@
 # the values in the queue are no part of it, so that there are at most as many configurations as
 # ways to overlap, whatever was put. Puts without a take come last.
 #
-# Of two puts of one value that are possible, the one that returns first comes first, as in each legal
-# order they can change places; takes of one value likewise. So a choice is a choice of a value.
+# Of two puts of one value that are possible, the one that returns first comes first, as in each
+# legal order they can change places; takes of one value likewise. So a choice is a choice of a
+# value.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
@@ -178,8 +179,8 @@ cdef inline void advance(Pairs* p, int32_t lane, int32_t by) noexcept nogil:
     p.hash += <uint64_t>(<int64_t>by) * p.factor[lane]
 
 
-# The lane of a take that found nothing and may do so now, or NO_LANE. It is taken at once: behind it
-# stand the calls that would stand behind it later.
+# The lane of a take that found nothing and may do so now, or NO_LANE. It is taken at once: behind
+# it stand the calls that would stand behind it later.
 cdef inline int32_t empty_now(const Pairs* p, const Effect* effects, int64_t first) noexcept nogil:
     cdef int64_t last = max(p.last_put, p.last_take)
     cdef int32_t lane
@@ -194,7 +195,8 @@ cdef inline int32_t empty_now(const Pairs* p, const Effect* effects, int64_t fir
 
 
 # The possible put of the value that returns first, or NO_LANE.
-cdef inline int32_t put_with(const Pairs* p, const Effect* effects, int32_t value, int64_t until) noexcept nogil:
+cdef inline int32_t put_with(const Pairs* p, const Effect* effects, int32_t value,
+                             int64_t until) noexcept nogil:
     cdef int32_t found = NO_LANE
     cdef int32_t lane
     cdef const Op* op

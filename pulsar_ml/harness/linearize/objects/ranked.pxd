@@ -206,7 +206,8 @@ cdef inline int32_t put_for(const Ranked* r, int32_t value, int64_t first) noexc
 
 
 # Adds a choice in the order of the returns of the takes.
-cdef inline void add_move(Ranked* r, int32_t put, int32_t take, int32_t value, int64_t returned) noexcept nogil:
+cdef inline void add_move(Ranked* r, int32_t put, int32_t take, int32_t value,
+                          int64_t returned) noexcept nogil:
     cdef int32_t i = r.n_choices
     r.n_choices += 1
     while i > 0 and r.choices[i - 1].returned > returned:
@@ -230,8 +231,8 @@ cdef inline bint has_earlier(const Ranked* r, int32_t lane, int64_t first) noexc
     return False
 
 
-# Finds what may come next. Returns the lane of a take that finds nothing, which is taken at once, or
-# NO_CALL.
+# Finds what may come next. Returns the lane of a take that finds nothing, which is taken at once,
+# or NO_CALL.
 cdef inline int32_t find_moves(Ranked* r) noexcept nogil:
     cdef int64_t first = first_end(r)
     cdef int32_t front = least(r)
@@ -279,9 +280,9 @@ cdef inline int32_t find_moves(Ranked* r) noexcept nogil:
 
 # Makes a move, or takes it back.
 cdef inline void make(Ranked* r, const Move* move, int32_t choice) noexcept nogil:
-    cdef Move* made = &r.moves[r.depth]
-    made[0] = move[0]
-    made.choice = choice
+    cdef Move* entry = &r.moves[r.depth]
+    entry[0] = move[0]
+    entry.choice = choice
     r.depth += 1
     if move.put != NO_CALL:
         step_lane(r, move.put, 1)

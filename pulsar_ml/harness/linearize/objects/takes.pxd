@@ -17,7 +17,7 @@ from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op
 
 cdef enum:
     MOST_AHEAD = 4        # calls with a result that are looked at
-    AHEAD_BY_PRIORITY = 1 # of a priority queue: more of them cost more than the steps that they save
+    AHEAD_BY_PRIORITY = 1 # of a priority queue: more cost more time than their steps
     NOTHING = -1          # the result of a call that found the object empty
     ANYTHING = -2         # the result of a call that did not return
     NO_VALUE = -3
@@ -157,7 +157,8 @@ cdef inline void count_calls(Takes* t, const Lanes* lanes, const Effect* effects
 
 
 # Takes all counts back.
-cdef inline void count_back(Takes* t, const Lanes* lanes, const Effect* effects, const int32_t* at) noexcept nogil:
+cdef inline void count_back(Takes* t, const Lanes* lanes, const Effect* effects,
+                            const int32_t* at) noexcept nogil:
     cdef int32_t lane
     if not t.counting:
         return
