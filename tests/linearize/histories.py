@@ -65,15 +65,17 @@ SHAPES: dict[str, Shape] = {
 }
 
 
-def hard_queue(values: int = 16) -> list[Operation]:
-    """Values that were put at one time, and were taken in turns, one of them once too often.
+def hard_queue(values: int = 14) -> list[Operation]:
+    """Values that were put at one time and taken at one time, and two that left in wrong order.
 
-    No call alone shows that this is illegal: a search goes through the orders of the values.
+    One value was put twice. A search goes through all sets of values before it finds the two.
     """
-    found = [Operation(at, "enqueue", (at % 2,), None, 0, 100) for at in range(values)]
-    for at in range(values):
-        result = 0 if at == values - 1 else at % 2
-        found.append(Operation(0, "dequeue", (), result, 101 + 2 * at, 102 + 2 * at))
+    kept = (*range(1, values), 1)
+    found = [Operation(at, "enqueue", (value,), None, 0, 100) for at, value in enumerate(kept, 1)]
+    found += [Operation(at, "dequeue", (), value, 200, 300) for at, value in enumerate(kept, 1)]
+    for at in (0, 1):
+        found.append(Operation(0, "enqueue", (50 + at,), None, 101 + 2 * at, 102 + 2 * at))
+        found.append(Operation(0, "dequeue", (), 51 - at, 301 + 2 * at, 302 + 2 * at))
     return found
 
 

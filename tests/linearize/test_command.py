@@ -58,7 +58,7 @@ def test_unknown_has_an_exit_code_of_its_own(tmp_path: Path) -> None:
     assert output.startswith("unknown: out of steps")
     # Advice.
     assert "more --steps may help" in output
-    assert "up to 16 operations overlapped, and 0 of 32 did not return" in output
+    assert "up to 14 operations overlapped, and 0 of 32 did not return" in output
     assert "histories in which each value is put only once have a quick answer" in output
 
 

@@ -281,7 +281,7 @@ class Plain:
         (
             Queue(),
             "",
-            "up to 16 operations overlapped, and 0 of 32 did not return",
+            "up to 14 operations overlapped, and 0 of 32 did not return",
             "--steps",
         ),
         (Queue(), "", "histories in which each value is put only once have a quick answer", "pure"),

@@ -19,6 +19,7 @@ WITHOUT_GO = (
     "Go is not installed, so the rows beside Porcupine are left out; install Go 1.21 or later to "
     "see them"
 )
+KEYED = ("map", "map together", "set", "multiset")  # models of which a call has a key
 ANSWERS = {"Ok": "legal", "Illegal": "illegal", "Unknown": "unknown"}
 
 
@@ -52,7 +53,7 @@ def word(value: object) -> object:
 
 def line(history: History, model: str) -> str:
     """Return a history as a line for the program."""
-    keyed, rows = model in ("map", "map together", "set"), []
+    keyed, rows = model in KEYED, []
     for index in range(len(history)):
         call, record = history.call(index), history.records[index]
         words = [word(one) for one in call.arguments]

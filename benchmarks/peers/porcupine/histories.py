@@ -31,6 +31,7 @@ from pulsar_ml.harness.models import (
     Counter,
     KeyValueMap,
     Lock,
+    Multiset,
     PriorityQueue,
     Queue,
     Set,
@@ -87,6 +88,29 @@ class Priorities(RepeatedLine):
             bisect.insort(self.held, arguments[0])
             return None
         return self.held.pop(0) if self.held else None
+
+
+class Bag(Members):
+    """A multiset: add, remove, count."""
+
+    signatures: Signatures = (
+        Signature("add", 1, NONE),
+        Signature("remove", 1, FLAG),
+        Signature("count", 1, WORD),
+    )
+
+    def __init__(self, values: int) -> None:
+        super().__init__(values)
+        self.counts = [0] * values
+
+    def apply(self, code: int, arguments: Sequence[int]) -> int | None:
+        value = arguments[0]
+        before = self.counts[value]
+        self.counts[value] += (1, -min(1, before), 0)[code]
+        return (None, min(1, before), before)[code]
+
+    def stale(self, code: int, arguments: Sequence[int]) -> int | None:
+        return None
 
 
 class Sum:
@@ -293,6 +317,10 @@ def shapes() -> list[Shape]:
         simulated("register, distinct", CasRegister, "register", lambda: Cell(distinct=True), 10,
                   10_000),
         simulated("register", CasRegister, "register", lambda: Cell(5), 10, 100_000),
+        simulated("compare-and-set register", CasRegister, "register", cas(5), 5, 100_000),
+        simulated("register", CasRegister, "register", lambda: Cell(5), 5, 1_000, busy=0.3),
+        simulated("register", CasRegister, "register", lambda: Cell(5), 50, 1_000, busy=0.3),
+        simulated("compare-and-set register", CasRegister, "register", cas(5), 50, 1_000, busy=0.3),
         simulated("compare-and-set register", CasRegister, "register", cas(5), 5, 1_000, busy=0.3),
         simulated("compare-and-set register", CasRegister, "register", cas(5), 5, 100,
                   crashes=0.1),
@@ -307,15 +335,19 @@ def shapes() -> list[Shape]:
             groups += [
                 simulated("queue of 5 values", Queue, "queue", line(5, False), clients, operations),
                 simulated("stack of 5 values", Stack, "stack", line(5, True), clients, operations),
+                simulated("priority queue of 5 values", PriorityQueue, "priority-queue",
+                          lambda: Priorities(5), clients, operations),
                 simulated("set of 5 values", Set, "set", lambda: Members(5), clients, operations),
+                simulated("multiset of 5 values", Multiset, "multiset", lambda: Bag(5), clients,
+                          operations),
                 simulated("counter", Counter, "counter", Sum, clients, operations),
                 iter([locks(clients, operations)]),
-            ]
+            ]  # fmt: skip
     groups += [
         simulated("queue of 5 values", Queue, "queue", line(5, False), 5, 200, crashes=0.02),
         simulated("stack of 5 values", Stack, "stack", line(5, True), 5, 200, crashes=0.02),
         simulated("set of 5 values", Set, "set", lambda: Members(5), 5, 200, crashes=0.02),
         simulated("priority queue of 5 values", PriorityQueue, "priority-queue",
-                  lambda: Priorities(5), 5, 200),
+                  lambda: Priorities(5), 5, 200, crashes=0.02),
     ]  # fmt: skip
     return list(itertools.chain(*groups))

@@ -124,6 +124,20 @@ func set(state, in, out interface{}) (bool, interface{}) {
 	return answer.unknown || answer.value == held, held
 }
 
+func multiset(state, in, out interface{}) (bool, interface{}) {
+	held, call, answer := state.(int), in.(input), out.(output)
+	switch call.name {
+	case "add":
+		return true, held + 1
+	case "remove":
+		if held == 0 {
+			return answer.unknown || answer.value == 0, held
+		}
+		return answer.unknown || answer.value == 1, held - 1
+	}
+	return answer.unknown || answer.value == held, held
+}
+
 // Values are below 256: a state is a string of bytes.
 func queue(state, in, out interface{}) (bool, interface{}) {
 	held, call, answer := state.(string), in.(input), out.(output)
@@ -208,6 +222,10 @@ func model(name string) porcupine.Model {
 	case "set":
 		return porcupine.Model{
 			Init: func() interface{} { return 0 }, Step: set, Hash: hashNumber, Partition: byKey,
+		}
+	case "multiset":
+		return porcupine.Model{
+			Init: func() interface{} { return 0 }, Step: multiset, Hash: hashNumber, Partition: byKey,
 		}
 	case "counter":
 		return porcupine.Model{

@@ -186,12 +186,12 @@ def truth(value: Any, kind: str) -> int:
 
 def all_have_arguments(history: History, model: Any, keyed: bool) -> bool:
     """Return True if each call has the number of arguments that the model expects."""
-    counts = np.array([keyed + model.operations[one.name] for one in history.signatures])
+    counts = [keyed + model.operations[one.name] for one in history.signatures]
     if not len(history):
         return True
     if history.signatures[0].result != VALUE:
-        return bool(np.all(counts == [one.arguments for one in history.signatures]))
-    expected = counts[history.records["operation"]]
+        return counts == [one.arguments for one in history.signatures]
+    expected = np.array(counts)[history.records["operation"]]
     return bool(np.all((history.records["arguments"] >= 0).sum(axis=1) == expected))
 
 

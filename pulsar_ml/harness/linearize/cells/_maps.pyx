@@ -104,10 +104,12 @@ cdef class Maps(Parts):
                 return self.values[i]
         return None
 
-    # The number of the text of a value, or WRONG.
+    cdef bint is_text(self, int64_t value) noexcept nogil:
+        return 0 <= value < self.n_values and self.text[value] is not NULL
+
+    # The number of the text of a value, which gets one when it is first needed; NO_ROOM without
+    # memory.
     cdef int32_t text_number(self, int64_t value) noexcept nogil:
-        if value < 0 or value >= self.n_values or self.text[value] is NULL:
-            return WRONG
         if self.number[value] == 0:
             self.number[value] = text_after(&self.texts, NOTHING_HELD, self.text[value], self.length[value])
         return self.number[value]
@@ -119,10 +121,10 @@ cdef class Maps(Parts):
             return WRONG
         kind = self.kinds[row[0] >> 1]
         if kind == PUT or kind == APPEND:
-            if self.text_number(row[3]) < 0:
+            if not self.is_text(row[3]):
                 return WRONG
         elif kind == GET and not row[0] & PENDING_BIT and row[5] != self.none:
-            if self.text_number(row[5]) < 0:
+            if not self.is_text(row[5]):
                 return WRONG
         key = self.key[row[2]]
         if self.part[key] < 0:
@@ -143,6 +145,7 @@ cdef class Maps(Parts):
         cdef int32_t kind = self.kinds[row[0] >> 1]
         cdef int32_t count = 1
         cdef int32_t after = state
+        cdef int32_t seen
         if kind == GET:
             if row[0] & PENDING_BIT:
                 count = 1
@@ -150,14 +153,20 @@ cdef class Maps(Parts):
                 count = 0
             elif row[5] == self.none:
                 count = state == NOTHING_HELD
-            elif asks_lead:
-                count = state == NOTHING_HELD or text_begins(&self.texts, self.number[row[5]], state)
             else:
-                count = state == self.number[row[5]]
+                seen = self.text_number(row[5])
+                if seen == NO_ROOM:
+                    return OUT_OF_MEMORY
+                if asks_lead:
+                    count = state == NOTHING_HELD or text_begins(&self.texts, seen, state)
+                else:
+                    count = state == seen
         elif kind == DELETE:
             after = NOTHING_HELD
         elif kind == PUT:
-            after = self.number[row[3]]
+            after = self.text_number(row[3])
+            if after == NO_ROOM:
+                return OUT_OF_MEMORY
         elif state != IRRELEVANT:
             after = text_after(&self.texts, state, self.text[row[3]], self.length[row[3]])
             if after == NO_ROOM:

@@ -25,6 +25,8 @@ cdef class Parts:
     cdef bint has_leads         # answer_step answers symbols with LEADS, too
     cdef bint ahead             # the present search looks ahead
     cdef public int64_t deadline_ns
+    cdef object known_records   # records that cannot change, whose symbols are known; None: none
+    cdef int32_t* known_symbols
 
     cdef int learn(self, int32_t symbol, const int64_t* row) noexcept nogil
     cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil

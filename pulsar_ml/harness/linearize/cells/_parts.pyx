@@ -6,15 +6,17 @@
 from __future__ import annotations
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
-from libc.stdlib cimport free, malloc, qsort
-from libc.string cimport memset
+from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth, depth_free,
     depth_run, depth_start,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
-from pulsar_ml.harness.linearize.search.table cimport symbol_of, symbol_row, table_close, table_open
+from pulsar_ml.harness.linearize.search.table cimport (
+    symbol_of, symbol_row, table_close, table_forget, table_open,
+)
 
 import numpy as np
 
@@ -47,6 +49,7 @@ cdef class Parts:
     def __dealloc__(self):
         table_close(&self.table)
         depth_free(&self.depth)
+        free(self.known_symbols)
 
     # Learns a symbol: ANSWER_LEGAL, OUT_OF_MEMORY, or -1 for a record that the model must refuse.
     cdef int learn(self, int32_t symbol, const int64_t* row) noexcept nogil:
@@ -84,6 +87,7 @@ cdef class Parts:
         cdef int answer
         cdef int32_t* memory
         cdef Placed* places
+        cdef bint known
         if n >= 1 << 29:
             return OUT_OF_MEMORY, [], 0, 0
         self.ahead = ahead and criterion == REAL_TIME
@@ -95,8 +99,13 @@ cdef class Parts:
         try:
             if memory is NULL or places is NULL:
                 raise MemoryError(f"no memory to check {n} calls")
+            known = self.known_records is records
             with nogil:
-                answer = self.intern(native, <int32_t>n, memory)
+                answer = ANSWER_LEGAL
+                if known:
+                    memcpy(memory, self.known_symbols, <size_t>n * sizeof(int32_t))
+                else:
+                    answer = self.intern(native, <int32_t>n, memory)
                 if answer == ANSWER_LEGAL:
                     answer = self.all_parts(native, <int32_t>n, memory, together, criterion, most_steps,
                                             places, &placed, &steps, &configurations)
@@ -107,8 +116,20 @@ cdef class Parts:
             free(places)
 
     def takes(self, records) -> bool:
-        """True when all records are suitable."""
-        return self.part_of(records) is not None
+        """True when all records are suitable. The symbols of unchanging ones are kept."""
+        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef int64_t n = len(records)
+        if self.known_records is records:
+            return True
+        self.known_records = None
+        self.known_symbols = <int32_t*>realloc(self.known_symbols, (<size_t>n + 1) * sizeof(int32_t))
+        if self.known_symbols is NULL or n >= 1 << 29:
+            return False
+        if self.intern(native, <int32_t>n, self.known_symbols) != ANSWER_LEGAL:
+            return False
+        if not records.flags.writeable:
+            self.known_records = records
+        return True
 
     def part_of(self, records):
         """The number of the part of each record, as an array of int32; None: unsuitable records."""
@@ -221,6 +242,7 @@ cdef class Parts:
                 begin = 0 if part == 0 else end[part - 1]
                 most = max(0, most_steps - steps[0])
                 if parts > 1:
+                    table_forget(&self.table)
                     most = min(most, few * (end[part] - begin))
                 answer = self.one_part(records, chosen + begin, symbols, end[part] - begin,
                                        max(1, self.parts) if together else 1, criterion, most)

@@ -11,7 +11,7 @@ from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
-from pulsar_ml.harness.linearize.cells._parts cimport Parts
+from pulsar_ml.harness.linearize.cells._parts cimport Parts, Placed
 from pulsar_ml.harness.linearize.objects.hints cimport (
     COUNTER, LOCK, MAP, MULTISET, PRIORITIES, QUEUE, REGISTER, SET, STACK, Hints, Kind, hopeful,
 )
@@ -21,7 +21,11 @@ from pulsar_ml.harness.linearize.objects.sequences cimport (
 from pulsar_ml.harness.linearize.objects.takes cimport (
     ANYTHING, NOTHING, NO_VALUE, Effect, takes_free, takes_start,
 )
+from pulsar_ml.harness.linearize.objects.whole cimport (
+    Whole, has_whole, whole_free, whole_place, whole_run,
+)
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
+from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_at, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport ANY_CALL, mark_symbol, table_set
 
@@ -100,6 +104,8 @@ cdef class Objects(Parts):
     cdef Event* events          # by symbol
     cdef int64_t events_room
     cdef int32_t n_codes
+    cdef Whole whole            # of a queue, a stack or a priority queue
+    cdef bint in_whole          # the last search was one of these
 
     def __cinit__(self, int kind, actions, results, values, truths, falses, *, int64_t none=-1,
                   ordered=None, int64_t initial=0, bint keyed=False, int64_t memory=1 << 30):
@@ -108,6 +114,7 @@ cdef class Objects(Parts):
         cdef bint entered
         memset(&self.hints, 0, sizeof(Hints))
         memset(&self.codes, 0, sizeof(Pool))
+        memset(&self.whole, 0, sizeof(Whole))
         memset(&self.parts_by_key, 0, sizeof(Pool))
         pool_shape(&self.codes, sizeof(int64_t), 8, memory)
         pool_shape(&self.hints.sums, sizeof(int64_t), 8, memory)
@@ -144,6 +151,7 @@ cdef class Objects(Parts):
 
     def __dealloc__(self):
         takes_free(&self.hints.takes)
+        whole_free(&self.whole)
         sequences_free(&self.hints.sequences)
         pool_free(&self.hints.sums)
         pool_free(&self.codes)
@@ -352,6 +360,19 @@ cdef class Objects(Parts):
             if takes_start(&self.hints.takes, &self.depth.lanes, self.hints.effects, self.n_codes):
                 self.depth.hopeful = &hopeful
                 self.depth.context = &self.hints
+
+    cdef int one_part(self, const Record* records, const int32_t* chosen, const int32_t* symbols, int32_t n,
+                      int32_t parts, int criterion, int64_t most_steps) noexcept nogil:
+        self.in_whole = has_whole(&self.hints) and self.ahead and parts == 1 and criterion == REAL_TIME
+        if not self.in_whole:
+            return Parts.one_part(self, records, chosen, symbols, n, parts, criterion, most_steps)
+        return whole_run(&self.whole, &self.hints, &self.table, records, chosen, symbols, n, self.n_codes,
+                         most_steps, self.limit, self.deadline_ns)
+
+    cdef int32_t place(self, const Record* records, Placed* places, int32_t placed) noexcept nogil:
+        if self.in_whole:
+            return whole_place(&self.whole, &self.hints, records, places, placed)
+        return Parts.place(self, records, places, placed)
 
     cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil:
         cdef const Event* e = &self.events[symbol]

@@ -10,13 +10,14 @@
 # A call that reads a counter needs a sum that the missing calls invoked by its deadline can reach.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t
-from libc.stdlib cimport free, qsort, realloc
-from libc.string cimport memset
+from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.string cimport memcpy, memset
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op
 
 
 cdef enum:
     MOST_AHEAD = 4        # calls with a result that are looked at
+    AHEAD_BY_PRIORITY = 1 # of a priority queue: more cost more time than their steps
     NOTHING = -1          # the result of a call that found the object empty
     ANYTHING = -2         # the result of a call that did not return
     NO_VALUE = -3
@@ -44,6 +45,10 @@ cdef struct Takes:
     int32_t* demand       # by value: values that must leave
     int32_t n_values
     int32_t values_room
+    int32_t* counted      # by lane: the first call that is not counted
+    int32_t lanes_room
+    bint counting
+    int32_t any_value     # counted calls that may take any value
 
 
 cdef inline void takes_free(Takes* t) noexcept nogil:
@@ -51,6 +56,7 @@ cdef inline void takes_free(Takes* t) noexcept nogil:
     free(t.taken)
     free(t.put)
     free(t.demand)
+    free(t.counted)
     memset(t, 0, sizeof(Takes))
 
 
@@ -85,6 +91,14 @@ cdef inline bint takes_start(Takes* t, const Lanes* lanes, const Effect* effects
         if t.taken is NULL or t.put is NULL or t.demand is NULL:
             t.values_room = 0
             return False
+    if lanes.n > t.lanes_room:
+        free(t.counted)
+        t.counted = <int32_t*>malloc((<size_t>lanes.n + 8) * sizeof(int32_t))
+        t.lanes_room = lanes.n + 8 if t.counted is not NULL else 0
+        if t.counted is NULL:
+            return False
+    t.counting = False
+    t.any_value = 0
     t.n_values = n_values
     if n_values:
         memset(t.taken, 0, <size_t>n_values * sizeof(int32_t))
@@ -119,28 +133,40 @@ cdef inline int32_t first_taking(const Takes* t, int64_t first) noexcept nogil:
     return low
 
 
-# Counts the missing calls that were invoked by ``until``, by value, with ``by`` 1; takes the counts
-# back with -1. Returns the number of calls that may take any value.
-cdef inline int32_t count_calls(Takes* t, const Lanes* lanes, const Effect* effects, const int32_t* at,
-                                int64_t until, int32_t by) noexcept nogil:
+# Adds a call to the counts by value, or takes it back.
+cdef inline void count_call(Takes* t, const Effect* effect, int32_t by) noexcept nogil:
+    if effect.takes >= 0:
+        t.taken[effect.takes] += by
+    elif effect.takes == ANYTHING:
+        t.any_value += by
+    if effect.puts >= 0:
+        t.put[effect.puts] += by
+
+
+# Counts the missing calls that were invoked by ``until``, which never is less than before.
+cdef inline void count_calls(Takes* t, const Lanes* lanes, const Effect* effects, const int32_t* at,
+                             int64_t until) noexcept nogil:
     cdef int32_t lane
-    cdef int32_t place
-    cdef int32_t any_value = 0
-    cdef const Op* op
-    cdef const Effect* effect
+    if not t.counting:
+        t.counting = True
+        memcpy(t.counted, at, <size_t>lanes.n * sizeof(int32_t))
     for lane in range(lanes.n):
-        place = at[lane]
-        while lanes.ops[place].symbol >= 0 and lanes.ops[place].invoked <= until:
-            op = &lanes.ops[place]
-            effect = &effects[op.symbol]
-            if effect.takes >= 0:
-                t.taken[effect.takes] += by
-            elif effect.takes == ANYTHING:
-                any_value += 1
-            if effect.puts >= 0:
-                t.put[effect.puts] += by
-            place += 1
-    return any_value
+        while lanes.ops[t.counted[lane]].symbol >= 0 and lanes.ops[t.counted[lane]].invoked <= until:
+            count_call(t, &effects[lanes.ops[t.counted[lane]].symbol], 1)
+            t.counted[lane] += 1
+
+
+# Takes all counts back.
+cdef inline void count_back(Takes* t, const Lanes* lanes, const Effect* effects,
+                            const int32_t* at) noexcept nogil:
+    cdef int32_t lane
+    if not t.counting:
+        return
+    t.counting = False
+    for lane in range(lanes.n):
+        while t.counted[lane] > at[lane]:
+            t.counted[lane] -= 1
+            count_call(t, &effects[lanes.ops[t.counted[lane]].symbol], -1)
 
 
 # True when these words of a state can leave, as far as the counts tell.

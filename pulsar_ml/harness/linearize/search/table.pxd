@@ -23,6 +23,10 @@ cdef enum:
     SEVERAL = -3          # this value and lower ones: -3 - the index in several
 
 
+cdef enum:
+    MOST_NEAR = 2048      # transitions that are near at hand for the processor
+
+
 cdef enum Role:
     ANY_CALL = 0
     AN_END = 1            # the end of a spanning call, which follows its beginning
@@ -173,6 +177,15 @@ cdef inline bint table_set(Table* table, int32_t state, int32_t symbol, const in
     table.slots[at].value = value
     table.used += 1
     return True
+
+
+# Forgets the transitions, if they are many: those of another part are not needed, and a small table
+# stays in the processor's cache.
+cdef inline void table_forget(Table* table) noexcept nogil:
+    if table.used >= MOST_NEAR:
+        memset(table.slots, 0, (table.mask + 1) * sizeof(Transition))
+        table.used = 0
+        table.n_several = 0
 
 
 cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t part, bint resets,
