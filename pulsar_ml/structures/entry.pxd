@@ -30,7 +30,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport (
-    Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take,
+    Pool, pool_at, pool_destroy, pool_give, pool_init, pool_place, pool_take,
 )
 from pulsar_ml.structures.parsed_value cimport (
     PAYLOAD_IS_PARSED, Metadata, ReleaseValue, metadata_new, share_metadata, share_payload, share_release,
@@ -116,7 +116,7 @@ cdef inline void entry_pool_destroy(EntryPool* pool) noexcept nogil:
 
 
 cdef inline Entry* entry_at(const EntryPool* pool, uint32_t handle) noexcept nogil:
-    return <Entry*>pool_at(&pool.entries, handle)
+    return <Entry*>pool_place(&pool.entries, handle, sizeof(Entry))
 
 
 cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:

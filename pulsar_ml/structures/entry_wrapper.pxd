@@ -20,7 +20,7 @@
 
 from libc.stdint cimport UINT16_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_give, pool_init
+from pulsar_ml.structures.object_pool cimport Pool, pool_give, pool_init, pool_place
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.stamped_lock cimport (
     stamped_lock_read, stamped_optimistic, stamped_unlock_read, stamped_validate,
@@ -55,7 +55,7 @@ cdef inline Status wrapper_pool_init(Pool* pool, uint32_t chunk_bits, uint32_t l
 
 
 cdef inline EntryWrapper* wrapper_at(const Pool* pool, uint32_t handle) noexcept nogil:
-    return <EntryWrapper*>pool_at(pool, handle)
+    return <EntryWrapper*>pool_place(pool, handle, sizeof(EntryWrapper))
 
 
 # Inside the write section of a wrapper just taken from the pool.

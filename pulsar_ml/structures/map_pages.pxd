@@ -17,7 +17,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_init
+from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_init, pool_place
 from pulsar_ml.structures.status cimport PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i32_cas_weak_acq_rel, i32_cas_weak_acquire, i32_load_acquire, i32_load_relaxed, i32_store_release,
@@ -86,11 +86,11 @@ cdef inline void map_memory_destroy(MapMemory* memory) noexcept nogil:
 
 
 cdef inline MapPage* page_at(const MapMemory* memory, uint32_t handle) noexcept nogil:
-    return <MapPage*>pool_at(&memory.pages, handle)
+    return <MapPage*>pool_place(&memory.pages, handle, sizeof(MapPage))
 
 
 cdef inline MapBranch* branch_at(const MapMemory* memory, uint32_t handle) noexcept nogil:
-    return <MapBranch*>pool_at(&memory.branches, handle)
+    return <MapBranch*>pool_place(&memory.branches, handle, sizeof(MapBranch))
 
 
 # Labels a node taken from its pool, not linked yet; its count holds one reservation, the caller's.

@@ -24,6 +24,7 @@
 # Not promised The number of positions. A range as of one moment.
 
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from pulsar_ml.structures.map_directory cimport (
     BranchArray, Directory, array_seek, directory_add, directory_destroy, directory_drop,
@@ -37,20 +38,24 @@ from pulsar_ml.structures.object_pool cimport pool_give, pool_take
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, pml_u32, ptr_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire,
-    u32_load_relaxed, u32_store_relaxed, u32_store_release, u64_cas_strong_acq_rel, u64_load_acquire,
-    u64_load_relaxed,
+    i64_load_relaxed, pml_ptr, pml_u32, ptr_load_acquire, ptr_load_relaxed, ptr_store_release,
+    u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed, u32_store_release,
+    u64_cas_strong_acq_rel, u64_load_acquire, u64_load_relaxed,
 )
 from pulsar_ml.sync.wait cimport spin
 
 
 cdef enum:
     NOWHERE = -1            # an end of a cursor that no position reaches
+    RECENT = 32             # pages that a map remembers, a power of two: 2,048 ids in order
 
 
 cdef struct PositionMap:
     MapMemory* memory
     Directory directory
+    # By page number modulo RECENT: the page that was linked last, or NULL. It may be another map's
+    # by now.
+    pml_ptr[32] recent
 
 
 # An iteration over [at, last].
@@ -63,6 +68,7 @@ cdef struct MapCursor:
 # The map stays where it is: pages and branches know it by its address.
 cdef inline Status map_init(PositionMap* map, MapMemory* memory) noexcept nogil:
     map.memory = memory
+    memset(map.recent, 0, sizeof(map.recent))
     return directory_init(&map.directory)
 
 
@@ -200,6 +206,8 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
         # Pairs with the readers' acquire of the link. The reservation becomes the link's.
         if u64_cas_strong_acq_rel(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
             u32_store_relaxed(&page.node.parent, parent)
+            # Pairs with the acquire in map_recall.
+            ptr_store_release(&map.recent[map_recent_slot(at.entry_id)], page)
             found[0] = handle
             return page
         page_leave(map.memory, page, handle)
@@ -207,6 +215,21 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
 
 
 # Operations ------------------------------------------------------------------------------------
+
+cdef inline int64_t map_recent_slot(int64_t entry_id) noexcept nogil:
+    return (entry_id >> SLOT_BITS) & (RECENT - 1)
+
+
+# A handle that may stand under the position: the short way to what was put last. 0 says nothing
+# about the position, and neither does a handle: where the wrapper is not that of the position,
+# map_find tells.
+cdef inline uint32_t map_recall(const PositionMap* map, Position at) noexcept nogil:
+    cdef MapPage* page = <MapPage*>ptr_load_acquire(&map.recent[map_recent_slot(at.entry_id)])
+    if (page is NULL or i64_load_relaxed(&page.node.first_id) != at.entry_id & ~<int64_t>(SLOTS - 1)
+            or i64_load_relaxed(&page.node.ledger_id) != at.ledger_id):
+        return 0
+    return u32_load_acquire(&page.slots[map_entry_slot(at.entry_id)])
+
 
 cdef inline uint32_t map_find(const PositionMap* map, Position at) noexcept nogil:
     cdef uint64_t proof
