@@ -34,8 +34,8 @@ from pulsar_ml.structures.policy_pass cimport (
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
-    MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
-    map_remove, map_remove_near,
+    MapCursor, MapNear, PositionMap, map_cursor, map_destroy, map_find, map_init, map_leave_near,
+    map_next, map_put_if_absent, map_remove, map_remove_near,
 )
 from pulsar_ml.structures.range_cache cimport (
     CacheMemory, RangeCache, cache_memory_destroy, cache_memory_init, range_cache_cursor,
@@ -255,7 +255,7 @@ cdef class World:
         cdef (Payload*)[BATCH] payloads
         cdef int64_t[5] spent
         cdef int64_t group, first, start
-        cdef uint32_t page = 0
+        cdef MapNear near = MapNear(0, 0)
         cdef EntryPool* pool = &self.memory.entries
         cdef MpscQueue* queue = &self.policy.base.intake.queue
         cdef EntryWrapper* wrapper
@@ -276,9 +276,10 @@ cdef class World:
                 start = monotonic_ns()
                 for i in range(BATCH):
                     wrapper = wrapper_at(&self.memory.wrappers, handles[i])
-                    map_remove_near(&self.cache.map, position(LEDGER, first + i), handles[i], &page)
+                    map_remove_near(&self.cache.map, position(LEDGER, first + i), handles[i], &near)
                     i64_fetch_sub_relaxed(&self.cache.size, wrapper_clear(
                         wrapper, position(LEDGER, first + i), entries[i], self.cache.number))
+                map_leave_near(&self.memory.map, &near)
                 spent[1] += monotonic_ns() - start
                 start = monotonic_ns()
                 for i in range(BATCH):

@@ -30,7 +30,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport (
-    Pool, pool_at, pool_destroy, pool_give, pool_init, pool_place, pool_take,
+    Pool, PoolChain, pool_at, pool_chain, pool_destroy, pool_give, pool_init, pool_place, pool_take,
 )
 from pulsar_ml.structures.parsed_value cimport (
     PAYLOAD_IS_PARSED, Metadata, ReleaseValue, metadata_new, share_metadata, share_payload, share_release,
@@ -270,9 +270,23 @@ cdef inline ReleaseResult entry_release(
     cdef ReleaseResult result = refcount_release(&entry_at(pool, handle).references, references)
     if result == RELEASED_LAST:
         entry_deallocate(pool, handle)
+        pool_give(&pool.entries, handle)
     return result
 
 
+# entry_release, but an entry that was released by this goes to a chain, which the caller gives to
+# pool.entries.
+cdef inline ReleaseResult entry_release_chained(
+    EntryPool* pool, uint32_t handle, int32_t references, PoolChain* chain
+) noexcept nogil:
+    cdef ReleaseResult result = refcount_release(&entry_at(pool, handle).references, references)
+    if result == RELEASED_LAST:
+        entry_deallocate(pool, handle)
+        pool_chain(&pool.entries, chain, handle)
+    return result
+
+
+# Everything but the way to the pool, by the thread whose release was the last.
 cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_read_count(pool, handle)
@@ -287,7 +301,6 @@ cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nog
     entry.ledger_id = -1
     entry.entry_id = -1
     u32_store_relaxed(&entry.extra, 0)
-    pool_give(&pool.entries, handle)
 
 
 cdef inline void entry_run_callback(EntryPool* pool, uint32_t handle) noexcept nogil:

@@ -124,16 +124,16 @@ cdef inline bint node_serves(
             and ptr_load_relaxed(&node.owner) == owner)
 
 
-# Gives one reservation back; True when it was the last and the node is sealed now. `parent` is what
-# the node hung in then: it is set while the creator's reservation is held, so it is final once the
-# count shows the caller's alone.
-cdef inline bint node_leave(MapNode* node, uint32_t* parent) noexcept nogil:
+# Gives so many reservations back; True when they were the last and the node is sealed now. `parent`
+# is what the node hung in then: it is set while the creator's reservation is held, so it is final
+# once the count shows the caller's alone.
+cdef inline bint node_leave(MapNode* node, int32_t reservations, uint32_t* parent) noexcept nogil:
     cdef int32_t seen, after
     # The exchange fails when another thread reserved or left.
     while True:
         seen = i32_load_acquire(&node.count)
         parent[0] = u32_load_relaxed(&node.parent)
-        after = SEALED if seen == 1 else seen - 1
+        after = SEALED if seen == reservations else seen - reservations
         if i32_cas_weak_acq_rel(&node.count, &seen, after):
             return after == SEALED
 

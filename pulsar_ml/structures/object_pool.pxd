@@ -43,6 +43,12 @@ cdef struct Pool:
     pml_u32 used            # handles below were handed out at least once
 
 
+# Objects that one thread gives back together. All zero: none.
+cdef struct PoolChain:
+    uint32_t first
+    uint32_t last
+
+
 cdef inline Status pool_init(
     Pool* pool, size_t stride, size_t link, uint32_t chunk_bits, uint32_t limit
 ) noexcept nogil:
@@ -141,6 +147,23 @@ cdef inline void pool_give_chain(Pool* pool, uint32_t first, uint32_t last) noex
         # Pairs with the acquire in pool_take.
         if u64_cas_weak_release(&pool.head, &seen, ((seen >> 32) + 1) << 32 | first):
             return
+
+
+# Puts an object before those of a chain: it is in use by nobody, and not in the pool before
+# pool_give_all.
+cdef inline void pool_chain(const Pool* pool, PoolChain* chain, uint32_t handle) noexcept nogil:
+    i64_store_relaxed(pool_link(pool, handle), chain.first)
+    chain.first = handle
+    if not chain.last:
+        chain.last = handle
+
+
+# Gives a chain back, which is empty afterwards.
+cdef inline void pool_give_all(Pool* pool, PoolChain* chain) noexcept nogil:
+    if chain.first:
+        pool_give_chain(pool, chain.first, chain.last)
+        chain.first = 0
+        chain.last = 0
 
 
 # Objects in use, by walking the free list: exact at quiescence, otherwise any number.

@@ -23,7 +23,7 @@
 #              that unlinks a page gives it back.
 # Not promised The number of positions. A range as of one moment.
 
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.map_directory cimport (
@@ -58,6 +58,12 @@ cdef struct PositionMap:
     pml_ptr[32] recent
 
 
+# The page of the removals before, 0: none, and the reservations of its freed slots.
+cdef struct MapNear:
+    uint32_t page
+    int32_t reservations
+
+
 # An iteration over [at, last].
 cdef struct MapCursor:
     Position at             # the next position to look at
@@ -83,12 +89,14 @@ cdef inline void map_destroy(PositionMap* map) noexcept nogil:
 
 # Pages and branches -----------------------------------------------------------------------------
 
-# Gives a reservation back. The label is read before: afterwards the page may serve another range.
+# Gives reservations back. The label is read before: afterwards the page may serve another range.
 # Its map need not be the caller's: the caller may have come by a stale handle.
-cdef inline void page_leave(MapMemory* memory, MapPage* page, uint32_t handle) noexcept nogil:
+cdef inline void page_leave(
+    MapMemory* memory, MapPage* page, uint32_t handle, int32_t reservations
+) noexcept nogil:
     cdef int64_t first_id = i64_load_relaxed(&page.node.first_id)
     cdef uint32_t parent
-    if not node_leave(&page.node, &parent):
+    if not node_leave(&page.node, reservations, &parent):
         return
     if parent:
         branch_unlink(memory, parent, map_page_slot(first_id))
@@ -114,7 +122,7 @@ cdef inline void branch_leave(MapMemory* memory, MapBranch* branch, uint32_t han
     cdef int64_t ledger_id = i64_load_relaxed(&branch.node.ledger_id)
     cdef int64_t first_id = i64_load_relaxed(&branch.node.first_id)
     cdef uint32_t linked
-    if not node_leave(&branch.node, &linked):
+    if not node_leave(&branch.node, 1, &linked):
         return
     if linked:
         directory_drop(&map.directory, memory, ledger_id, map_block(first_id))
@@ -185,7 +193,7 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
                             and u64_load_relaxed(&branch.pages[slot]) == seen):
                         found[0] = handle
                         return page
-                    page_leave(map.memory, page, handle)
+                    page_leave(map.memory, page, handle, 1)
                     continue
         parent = map_reserve_branch(map, at)
         if not parent:
@@ -210,7 +218,7 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
             ptr_store_release(&map.recent[map_recent_slot(at.entry_id)], page)
             found[0] = handle
             return page
-        page_leave(map.memory, page, handle)
+        page_leave(map.memory, page, handle, 1)
         branch_leave(map.memory, branch, parent)
 
 
@@ -258,49 +266,64 @@ cdef inline Status map_put_if_absent(PositionMap* map, Position at, uint32_t han
     # Pairs with the readers' acquire of the slot.
     if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
         return PML_OK
-    page_leave(map.memory, page, page_handle)
+    page_leave(map.memory, page, page_handle, 1)
     return PML_EXISTS
 
 
 # Removes `handle` from the position if it is there. The caller holds the wrapper's write section,
 # so that the handle cannot be put again meanwhile.
 cdef inline bint map_remove(PositionMap* map, Position at, uint32_t handle) noexcept nogil:
-    cdef uint32_t page = 0
-    return map_remove_near(map, at, handle, &page)
+    cdef MapNear near
+    cdef bint removed
+    near.page = 0
+    near.reservations = 0
+    removed = map_remove_near(map, at, handle, &near)
+    map_leave_near(map.memory, &near)
+    return removed
 
 
-# map_remove, which looks into the page of the removal before, and sets `near` to its own; 0: none.
+# map_remove, which looks into the page of the removal before, and leaves the reservations of a page
+# to map_leave_near.
 cdef inline bint map_remove_near(
-    PositionMap* map, Position at, uint32_t handle, uint32_t* near
+    PositionMap* map, Position at, uint32_t handle, MapNear* near
 ) noexcept nogil:
     cdef uint64_t proof
-    cdef uint32_t branch
-    if near[0] and map_clear_slot(map, at, handle, near[0]):
+    cdef uint32_t branch, page
+    if near.page and map_clear_slot(map, at, handle, near.page):
+        near.reservations += 1
         return True
     while True:
         branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
         if branch:
-            near[0] = <uint32_t>u64_load_acquire(
+            page = <uint32_t>u64_load_acquire(
                 &branch_at(map.memory, branch).pages[map_page_slot(at.entry_id)])
-            if near[0] and map_clear_slot(map, at, handle, near[0]):
+            if page and map_clear_slot(map, at, handle, page):
+                map_leave_near(map.memory, near)
+                near.page = page
+                near.reservations = 1
                 return True
         if directory_proved(&map.directory, proof):
             return False
 
 
-# Frees the position's slot of a page, stale or not, if `handle` stands in it. No exchange is
-# needed: a handle stands in one slot at most, and came there and leaves inside write sections of
-# its wrapper, so that this load sees the latest of them.
+# Gives back the reservations of the slots that were freed and not left yet.
+cdef inline void map_leave_near(MapMemory* memory, MapNear* near) noexcept nogil:
+    if near.reservations:
+        page_leave(memory, page_at(memory, near.page), near.page, near.reservations)
+        near.reservations = 0
+
+
+# Frees the position's slot of a page, stale or not, if `handle` stands in it; its reservation is the
+# caller's from then on. No exchange is needed: a handle stands in one slot at most, and came there
+# and leaves inside write sections of its wrapper, so that this load sees the latest of them.
 cdef inline bint map_clear_slot(
     PositionMap* map, Position at, uint32_t handle, uint32_t page_handle
 ) noexcept nogil:
-    cdef MapPage* page = page_at(map.memory, page_handle)
-    cdef pml_u32* slot = &page.slots[map_entry_slot(at.entry_id)]
+    cdef pml_u32* slot = &page_at(map.memory, page_handle).slots[map_entry_slot(at.entry_id)]
     if u32_load_relaxed(slot) != handle:
         return False
     # Pairs with the acquire of a put that finds the slot free.
     u32_store_release(slot, 0)
-    page_leave(map.memory, page, page_handle)
     return True
 
 

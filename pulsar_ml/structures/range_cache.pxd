@@ -27,8 +27,8 @@ from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
     EntryPool, entry_adopt_reads, entry_at, entry_hold_reads, entry_matches, entry_payload,
-    entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release, entry_retain,
-    payload_source,
+    entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release,
+    entry_release_chained, entry_retain, payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
@@ -37,12 +37,14 @@ from pulsar_ml.structures.entry_wrapper cimport (
 from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
-from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take
+from pulsar_ml.structures.object_pool cimport (
+    Pool, PoolChain, pool_at, pool_destroy, pool_give, pool_give_all, pool_init, pool_take,
+)
 from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
-    MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
-    map_recall, map_remove, map_remove_near,
+    MapCursor, MapNear, PositionMap, map_cursor, map_destroy, map_find, map_init, map_leave_near,
+    map_next, map_put_if_absent, map_recall, map_remove, map_remove_near,
 )
 from pulsar_ml.structures.read_count cimport (
     read_count_add, read_count_mark_evicted, read_count_release, read_count_value,
@@ -58,6 +60,10 @@ from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32,
     u32_load_relaxed, u32_store_relaxed, u32_store_release,
 )
+
+
+cdef enum:
+    UNSETTLED = 64          # most entries that a removal holds back from their pool
 
 
 # The type-stable memory that the range caches of one manager share. It grows with use and goes as a
@@ -85,11 +91,12 @@ cdef struct RangeCache:
     char[48] apart_too
 
 
-# The entries and bytes that a removal took out.
+# The entries and bytes that a removal took out, and what range_cache_settle has to give back.
 cdef struct Removed:
     int64_t entries
     int64_t bytes
-    uint32_t page           # of the map, where it took out the last one; 0: none yet
+    MapNear near
+    PoolChain released      # entries whose last reference was the cache's
 
 
 # Memory and life ---------------------------------------------------------------------------------
@@ -352,7 +359,7 @@ cdef inline void range_cache_unlink(
     cdef int64_t before = removed.bytes
     cdef bint retained
     # Always first, so that clear makes progress in any state of the value (#22814).
-    map_remove_near(&cache.map, key, handle, &removed.page)
+    map_remove_near(&cache.map, key, handle, &removed.near)
     retained = entry_retain(&memory.entries, entry)
     removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
     removed.entries += 1
@@ -363,9 +370,15 @@ cdef inline void range_cache_unlink(
     # Without our own, at least the cache's reference is left, unless a holder released too often.
     if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
         range_cache_unpin(memory, entry, removed.bytes - before)
-        entry_release(&memory.entries, entry, 2)
+        entry_release_chained(&memory.entries, entry, 2, &removed.released)
     else:
-        entry_release(&memory.entries, entry, 1)
+        entry_release_chained(&memory.entries, entry, 1, &removed.released)
+
+
+# Gives back the places in the map and the entries of a removal: for many at once, one exchange each.
+cdef inline void range_cache_settle(CacheMemory* memory, Removed* removed) noexcept nogil:
+    map_leave_near(&memory.map, &removed.near)
+    pool_give_all(&memory.entries.entries, &removed.released)
 
 
 # Removes up to most_entries of [first, last] and takes them off the size; the cursor goes on from
@@ -378,9 +391,7 @@ cdef inline Removed range_cache_remove(
     cdef uint32_t handle
     cdef EntryWrapper* wrapper
     cdef bint found
-    removed.entries = 0
-    removed.bytes = 0
-    removed.page = 0
+    memset(&removed, 0, sizeof(Removed))
     while removed.entries < most_entries:
         handle = map_next(&cache.map, cursor, &key)
         if not handle:
@@ -393,5 +404,8 @@ cdef inline Removed range_cache_remove(
         stamped_unlock_write(&wrapper.lock)
         if found and cache.queue is NULL:
             wrapper_recycle(&cache.memory.wrappers, handle)
+        if removed.entries % UNSETTLED == 0:
+            range_cache_settle(cache.memory, &removed)
+    range_cache_settle(cache.memory, &removed)
     i64_fetch_sub_relaxed(&cache.size, removed.bytes)
     return removed
