@@ -3,9 +3,10 @@
 #
 # Origin       RangeCacheEntryWrapper (Pulsar 4.1, PIP-430). Keys are values here, so "the same key
 #              instance" becomes "equal position and the same owning cache".
-# Threads      wrapper_read: any thread, on any wrapper it found, however stale. Everything else:
-#              inside the wrapper's write section. wrapper_recycle: the eviction policy after it let
-#              go of it, or the thread that emptied a wrapper that was never queued.
+# Threads      wrapper_read: any thread, on any wrapper it found, however stale; wrapper_holds as
+#              well, for a guess. Everything else: inside the wrapper's write section.
+#              wrapper_recycle: the eviction policy after it let go of it, or the thread that
+#              emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
 #              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
 #              EW-3 (I32) wrapper_clear succeeds once for each incarnation.
@@ -84,7 +85,7 @@ cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
     wrapper.requeue_count = 0
 
 
-# Inside the write section: whether this incarnation holds `key` for `owner`.
+# True if this incarnation holds `key` for `owner`: inside the write section. Elsewhere it is a guess.
 cdef inline bint wrapper_holds(const EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
     return (i64_load_relaxed(&wrapper.entry_id) == key.entry_id
             and i64_load_relaxed(&wrapper.ledger_id) == key.ledger_id

@@ -48,11 +48,11 @@ cdef inline int64_t map_entry_slot(int64_t entry_id) noexcept nogil:
 # The common part of a page and a branch. The label says which ids the node serves.
 cdef struct MapNode:
     pml_i32 count           # occupied + reserved slots, or SEALED
+    pml_u32 parent          # the branch of a page, 1 for a branch in a directory; 0: not linked
     pml_ptr owner           # label: the map
     pml_i64 ledger_id       # label
     pml_i64 first_id        # label: the first entry id it serves
     pml_i64 link            # next free node while pooled
-    pml_u32 parent          # the branch of a page, 1 for a branch in a directory; 0: not linked
 
 
 cdef struct MapPage:

@@ -149,10 +149,10 @@ cdef inline void pool_give_chain(Pool* pool, uint32_t first, uint32_t last) noex
             return
 
 
-# Puts an object before those of a chain: it is in use by nobody, and not in the pool before
-# pool_give_all.
-cdef inline void pool_chain(const Pool* pool, PoolChain* chain, uint32_t handle) noexcept nogil:
-    i64_store_relaxed(pool_link(pool, handle), chain.first)
+# Puts an object with this link cell before those of a chain: it is in use by nobody, and not in the
+# pool before pool_give_all.
+cdef inline void pool_chain(PoolChain* chain, uint32_t handle, pml_i64* link) noexcept nogil:
+    i64_store_relaxed(link, chain.first)
     chain.first = handle
     if not chain.last:
         chain.last = handle

@@ -4,7 +4,8 @@
 # Origin       RangeCache's ConcurrentSkipListMap (Pulsar 4.1) and the 64-slot pages of its main
 #              line. A ledger appends dense ids, so a branch (4,096 ids) replaces the skip list's
 #              nodes and the directory holds one record for each.
-# Threads      map_find, iteration, map_put_if_absent, map_remove: any thread. init, destroy: alone.
+# Threads      map_find, map_recall, iteration, map_put_if_absent, map_remove: any thread. A MapNear:
+#              one thread. init, destroy: alone.
 # Invariants   PM-1 (I35) of several puts of a free position exactly one succeeds.
 #              PM-2 (I36) map_remove removes no handle but its argument.
 #              PM-3 (I39) an empty page is unlinked from its branch, an empty branch from the
@@ -13,14 +14,14 @@
 #              map during the whole iteration.
 #              PM-5 (I7) map_find answers a handle that is in the map during the whole call.
 # Ordering     put (release) -> find (acquire) of a slot; remove (release) -> put (acquire) of it;
-#              linking a page (release) -> finding it (acquire); see map_directory.pxd and
-#              map_pages.pxd. Reads prove the directory and nothing below it: a position that is
-#              present keeps its page and branch from being sealed.
+#              linking a page (release) -> finding or recalling it (acquire); see
+#              map_directory.pxd and map_pages.pxd. Reads prove the directory and nothing below
+#              it: a position that is present keeps its page and branch from being sealed.
 # Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that
 #              serves another range by now; what it finds there fails the wrapper's key check. Who
 #              changes a count compares the label after the reservation, and makes sure that the
 #              node is linked: a reserved node that is linked stays linked. Who wins the exchange
-#              that unlinks a page gives it back.
+#              that unlinks a page gives it back. A freed slot keeps its page until map_leave_near.
 # Not promised The number of positions. A range as of one moment.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t

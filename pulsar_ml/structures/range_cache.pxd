@@ -18,7 +18,7 @@
 # Ordering     See entry_wrapper.pxd, position_map.pxd, refcount.pxd. `size` orders nothing.
 # Reclamation  Removal takes the wrapper out of the map and empties it; the eviction policy recycles
 #              it, or the remover where nothing is queued. Cached entries give back the wrapper's
-#              reference.
+#              reference at once; for their memory, at most UNSETTLED of them wait for each other.
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
 #              A hit does not mean that the entry is still cached when the caller looks at it.
 
@@ -26,9 +26,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    EntryPool, entry_adopt_reads, entry_at, entry_hold_reads, entry_matches, entry_payload,
-    entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release,
-    entry_release_chained, entry_retain, payload_source,
+    Entry, EntryPool, entry_adopt_reads, entry_at, entry_hold_reads, entry_is_at, entry_matches,
+    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references,
+    entry_release, entry_release_chained, entry_retain, payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
@@ -52,6 +52,7 @@ from pulsar_ml.structures.read_count cimport (
 from pulsar_ml.structures.receive_buffer cimport (
     BufferBooks, ReceiveBuffer, receive_buffer_pin, receive_buffer_unpin,
 )
+from pulsar_ml.structures.refcount cimport refcount_retain, refcount_value
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport (
     PML_DEALLOCATED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
@@ -251,7 +252,7 @@ cdef inline Status range_cache_link(
             status = mpsc_offer(cache.queue, handle)
         if status == PML_OK:
             i64_fetch_add_relaxed(&cache.size, length)
-            range_cache_pin(memory, entry, length)
+            range_cache_pin(entry_at(&memory.entries, entry), length)
         else:
             map_remove(&cache.map, key, handle)
     if status != PML_OK:
@@ -264,14 +265,14 @@ cdef inline Status range_cache_link(
 
 # The books of receive buffers when an entry is cached or removed; nothing for bytes of its own. The
 # caller holds a reference of the entry.
-cdef inline void range_cache_pin(CacheMemory* memory, uint32_t entry, int64_t length) noexcept nogil:
-    cdef ReceiveBuffer* source = payload_source(entry_payload(entry_at(&memory.entries, entry)))
+cdef inline void range_cache_pin(const Entry* entry, int64_t length) noexcept nogil:
+    cdef ReceiveBuffer* source = payload_source(entry_payload(entry))
     if source is not NULL:
         receive_buffer_pin(source, length)
 
 
-cdef inline void range_cache_unpin(CacheMemory* memory, uint32_t entry, int64_t length) noexcept nogil:
-    cdef ReceiveBuffer* source = payload_source(entry_payload(entry_at(&memory.entries, entry)))
+cdef inline void range_cache_unpin(const Entry* entry, int64_t length) noexcept nogil:
+    cdef ReceiveBuffer* source = payload_source(entry_payload(entry))
     if source is not NULL:
         receive_buffer_unpin(source, length)
 
@@ -289,6 +290,7 @@ cdef inline uint32_t range_cache_retain(
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef EntryWrapper* wrapper = wrapper_at(&memory.wrappers, handle)
+    cdef Entry* held
     cdef uint64_t stamp
     cdef uint32_t entry
     # Turns when a write section came between: a removal, which ends in a miss, or a requeue.
@@ -296,14 +298,15 @@ cdef inline uint32_t range_cache_retain(
         entry = wrapper_read(wrapper, key, cache.number, &stamp)
         if not entry:
             return 0
-        if entry_retain(&memory.entries, entry):
+        held = entry_at(&memory.entries, entry)
+        if refcount_retain(&held.references):
             if wrapper_unchanged(wrapper, stamp):
                 break
             entry_release(&memory.entries, entry, 1)
         elif wrapper_unchanged(wrapper, stamp):
             return 0
     # The wrapper's reference and ours, and its position, unless a holder released too often.
-    if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+    if refcount_value(&held.references) > 1 and entry_is_at(held, key):
         if cache.touch is not NULL:
             cache.touch(cache.intake, handle, wrapper)
         return entry
@@ -313,10 +316,9 @@ cdef inline uint32_t range_cache_retain(
 
 cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_recall(&cache.map, key)
-    cdef uint32_t entry = range_cache_retain(cache, handle, key) if handle else 0
-    if entry:
-        return entry
-    handle = map_find(&cache.map, key)
+    # A page that was recalled may be another cache's by now, with its handle under this position.
+    if not handle or not wrapper_holds(wrapper_at(&cache.memory.wrappers, handle), key, cache.number):
+        handle = map_find(&cache.map, key)
     return range_cache_retain(cache, handle, key) if handle else 0
 
 
@@ -356,11 +358,12 @@ cdef inline void range_cache_unlink(
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t entry = u32_load_relaxed(&wrapper.value)
+    cdef Entry* held = entry_at(&memory.entries, entry)
     cdef int64_t before = removed.bytes
     cdef bint retained
     # Always first, so that clear makes progress in any state of the value (#22814).
     map_remove_near(&cache.map, key, handle, &removed.near)
-    retained = entry_retain(&memory.entries, entry)
+    retained = refcount_retain(&held.references)
     removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
     removed.entries += 1
     if not retained:
@@ -368,8 +371,8 @@ cdef inline void range_cache_unlink(
     if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
         read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
     # Without our own, at least the cache's reference is left, unless a holder released too often.
-    if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
-        range_cache_unpin(memory, entry, removed.bytes - before)
+    if refcount_value(&held.references) > 1 and entry_is_at(held, key):
+        range_cache_unpin(held, removed.bytes - before)
         entry_release_chained(&memory.entries, entry, 2, &removed.released)
     else:
         entry_release_chained(&memory.entries, entry, 1, &removed.released)

@@ -109,7 +109,7 @@ cdef inline bint removal_step(PolicyBase* base, EvictionPass* run) noexcept nogi
         removal_requeue(base, handle, wrapper, run)
         return True
     run.missing += verdict == MISSING
-    pool_chain(&base.memory.wrappers, &run.dropped, handle)
+    pool_chain(&run.dropped, handle, &wrapper.timestamp)
     return True
 
 

@@ -37,7 +37,7 @@ if u32_load_relaxed(slot) == 0:
 branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
 """,
         new="""
-if near[0]:
+if near.page:
     return False
 branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
 """,
@@ -57,7 +57,7 @@ if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handl
 if u32_cas_weak_relaxed(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
     return PML_OK
 if seen == 0:
-    page_leave(map.memory, page, page_handle)
+    page_leave(map.memory, page, page_handle, 1)
     return map_put_if_absent(map, at, handle)
 """,
         suite="range_cache",
@@ -143,7 +143,7 @@ if node_serves(&branch.node, map, at.ledger_id, first_id):
         origin="port",
         file=FILE,
         old="""
-page_leave(map.memory, page, page_handle)
+page_leave(map.memory, page, page_handle, 1)
 return PML_EXISTS
 """,
         new="return PML_EXISTS",
