@@ -85,7 +85,7 @@ cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
     wrapper.requeue_count = 0
 
 
-# True if this incarnation holds `key` for `owner`: inside the write section. Elsewhere it is a guess.
+# Inside the write section: whether this incarnation holds `key` for `owner`. Outside, a guess.
 cdef inline bint wrapper_holds(const EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
     return (i64_load_relaxed(&wrapper.entry_id) == key.entry_id
             and i64_load_relaxed(&wrapper.ledger_id) == key.ledger_id

@@ -8,8 +8,8 @@
 # Invariants   PP-1 (I46) a pass counts the entries and bytes that it removed itself, and no others.
 #              PP-2 (I101) an entry is removed inside the write section of its wrapper.
 # Ordering     See monitor.pxd and stamped_lock.pxd.
-# Reclamation  The policy recycles a wrapper after it left every queue or list. What a step puts off,
-#              pass_settle gives back before the monitor is left.
+# Reclamation  The policy recycles a wrapper after it left every queue or list. What a step puts
+#              off, pass_settle gives back before the monitor is left.
 # Not promised Anything about another pass that runs between two slices: a pass carries on with what
 #              it finds.
 

@@ -4,8 +4,8 @@
 # Origin       RangeCache's ConcurrentSkipListMap (Pulsar 4.1) and the 64-slot pages of its main
 #              line. A ledger appends dense ids, so a branch (4,096 ids) replaces the skip list's
 #              nodes and the directory holds one record for each.
-# Threads      map_find, map_recall, iteration, map_put_if_absent, map_remove: any thread. A MapNear:
-#              one thread. init, destroy: alone.
+# Threads      map_find, map_recall, iteration, map_put_if_absent, map_remove: any thread.
+#              A MapNear: one thread. init, destroy: alone.
 # Invariants   PM-1 (I35) of several puts of a free position exactly one succeeds.
 #              PM-2 (I36) map_remove removes no handle but its argument.
 #              PM-3 (I39) an empty page is unlinked from its branch, an empty branch from the
@@ -314,9 +314,9 @@ cdef inline void map_leave_near(MapMemory* memory, MapNear* near) noexcept nogil
         near.reservations = 0
 
 
-# Frees the position's slot of a page, stale or not, if `handle` stands in it; its reservation is the
-# caller's from then on. No exchange is needed: a handle stands in one slot at most, and came there
-# and leaves inside write sections of its wrapper, so that this load sees the latest of them.
+# Frees the position's slot of a page, stale or not, if `handle` stands in it; its reservation is
+# the caller's from then on. No exchange is needed: a handle stands in one slot at most, and came
+# there and leaves inside write sections of its wrapper, so that this load sees the latest of them.
 cdef inline bint map_clear_slot(
     PositionMap* map, Position at, uint32_t handle, uint32_t page_handle
 ) noexcept nogil:

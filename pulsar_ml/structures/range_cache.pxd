@@ -378,7 +378,7 @@ cdef inline void range_cache_unlink(
         entry_release_chained(&memory.entries, entry, 1, &removed.released)
 
 
-# Gives back the places in the map and the entries of a removal: for many at once, one exchange each.
+# Gives back the places in the map and the entries of a removal: many by one exchange.
 cdef inline void range_cache_settle(CacheMemory* memory, Removed* removed) noexcept nogil:
     map_leave_near(&memory.map, &removed.near)
     pool_give_all(&memory.entries.entries, &removed.released)
