@@ -45,6 +45,17 @@ branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &p
         breaks="I59",
     ),
     Mutant(
+        id="PM-leave",
+        title="the places freed in a page are given back as one",
+        origin="port",
+        file=FILE,
+        function="map_leave_near",
+        old="page_leave(memory, page_at(memory, near.page), near.page, near.reservations)",
+        new="page_leave(memory, page_at(memory, near.page), near.page, 1)",
+        suite="range_cache",
+        breaks="I39",
+    ),
+    Mutant(
         id="M09",
         title="a wrapper is linked in its slot by a relaxed exchange",
         origin="port",
@@ -75,12 +86,14 @@ if seen == 0:
         old="""
 if u64_cas_strong_acq_rel(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
     u32_store_relaxed(&page.node.parent, parent)
+    ptr_store_release(&map.recent[map_recent_slot(at.entry_id)], page)
     found[0] = handle
     return page
 """,
         new="""
 if u64_cas_weak_relaxed(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
     u32_store_relaxed(&page.node.parent, parent)
+    ptr_store_release(&map.recent[map_recent_slot(at.entry_id)], page)
     found[0] = handle
     return page
 """,

@@ -428,8 +428,8 @@ if found:
         title="the length of a cached slice is not in the size",
         origin="port",
         file=FILE,
-        old="range_cache_pin(memory, entry, length)",
-        new="range_cache_pin(memory, entry, 0)",
+        old="range_cache_pin(entry_at(&memory.entries, entry), length)",
+        new="range_cache_pin(entry_at(&memory.entries, entry), 0)",
         suite="range_cache",
         breaks="RB-2, RB-3",
     ),
@@ -477,5 +477,21 @@ if entry_references(&memory.entries, entry) > 1:
         breaks="I1, I10",
         equivalent="The wrapper did not change while the entry was retained, so the entry is the one that it "
         "was filled with, whose position the put compared.",
+    ),
+    Mutant(
+        id="RC-recall",
+        title="a recalled page is believed to be the cache's own",
+        origin="port",
+        file=FILE,
+        old="""
+if not handle or not wrapper_holds(wrapper_at(&cache.memory.wrappers, handle), key, cache.number):
+    handle = map_find(&cache.map, key)
+""",
+        new="""
+if not handle:
+    handle = map_find(&cache.map, key)
+""",
+        suite="broker_cache",
+        breaks="I1, I3",
     ),
 )
