@@ -478,20 +478,4 @@ if entry_references(&memory.entries, entry) > 1:
         equivalent="The wrapper did not change while the entry was retained, so the entry is the one that it "
         "was filled with, whose position the put compared.",
     ),
-    Mutant(
-        id="RC-recall",
-        title="a recalled page is believed to be the cache's own",
-        origin="port",
-        file=FILE,
-        old="""
-if not handle or not wrapper_holds(wrapper_at(&cache.memory.wrappers, handle), key, cache.number):
-    handle = map_find(&cache.map, key)
-""",
-        new="""
-if not handle:
-    handle = map_find(&cache.map, key)
-""",
-        suite="broker_cache",
-        breaks="I1, I3",
-    ),
 )
