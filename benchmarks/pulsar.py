@@ -4,7 +4,9 @@ The Java loops run eight times before they count, so that they are compiled. Eac
 this cache and both releases, one after the other; a ratio is of the medians' own repeats and says
 how many times as fast this cache is. One thread works, and its processor time counts: the threads
 of Java's collector are not in it. The last rows have two readers and an evictor on two cores, by
-the clock. A hit takes a reference and gives it back; two atomic read-modify-writes are its floor.
+the clock. A hit takes a reference and gives it back; two atomic read-modify-writes are its floor,
+and what they cost on an entry that the caller knows already is the floor of any search. The stages
+of an eviction have rows of their own.
 """
 
 from __future__ import annotations
@@ -26,11 +28,13 @@ from benchmarks.structures.range_cache import (
     duplicate,
     filled,
     hit,
+    known,
     native_bytes,
     put_and_evict,
     range_read,
     readers,
 )
+from benchmarks.structures.removal_queue import STAGES, stage
 
 NEWEST, OLDEST = "5.0.1", "4.2.4"
 
@@ -78,6 +82,10 @@ ROWS = (
 )
 
 
+# The span of a row of hits, and if its positions are drawn.
+HITS = {"tail": (TAIL, False), "thousand": (TAIL, True), "random": (COUNT, True)}
+
+
 class Samples:
     """The repeats of a row: each measures all sides once, for all columns that ask for it."""
 
@@ -93,6 +101,8 @@ class Samples:
         if number == len(self._taken):
             theirs = {version: peer.figure(self.row.loop) for version, peer in peers_of()}
             self._taken.append({**theirs, "ours": self.row.ours(), "floor": RETAIN_AND_RELEASE()})
+            if self.row.loop in HITS:
+                self._taken[-1]["known"] = known(*HITS[self.row.loop])
         return value(self._taken[number])
 
 
@@ -130,6 +140,16 @@ def columns(row: Row) -> Iterator[Benchmark]:
     if row.loop in ("tail", "thousand"):
         yield column("two read-modify-writes", itemgetter("floor"), "ns")
         yield column("ours over that", lambda sample: sample["ours"] / sample["floor"], "x", 1.5)
+    if row.loop in HITS:
+        yield column("both on a known entry", itemgetter("known"), "ns")
+        yield column("ours over these", lambda sample: sample["ours"] / sample["known"], "x")
 
 
-BENCHMARKS = tuple(column for row in ROWS for column in columns(row)) if pulsar.available() else ()
+def stages() -> Iterator[Benchmark]:
+    for number, name in enumerate(STAGES):
+        yield Benchmark(f"pulsar: eviction of an entry, {name}", partial(stage, number))
+
+
+BENCHMARKS = (
+    (*(column for row in ROWS for column in columns(row)), *stages()) if pulsar.available() else ()
+)

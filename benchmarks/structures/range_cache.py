@@ -32,6 +32,12 @@ def hit(span: int, shuffled: bool) -> float:
     return spent / READS
 
 
+def known(span: int, shuffled: bool) -> float:
+    """References taken and given back on entries whose handles the caller has: no search."""
+    spent: int = filled(span).known(READS, span, shuffled)
+    return spent / READS
+
+
 def readers(
     threads: int, *, span: int = COUNT, shuffled: bool = False, evictor: bool = False
 ) -> float:

@@ -20,7 +20,7 @@ from pulsar_ml.structures.object_pool cimport pool_in_use, pool_take
 from pulsar_ml.structures.position cimport Position, position, position_equal, position_less
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_is_empty, map_next,
-    map_put_if_absent, map_remove,
+    map_put_if_absent, map_recall, map_remove,
 )
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
@@ -239,8 +239,7 @@ cdef inline void map_remove_foreign(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t map = call.arguments[1]
-    cdef uint32_t handle = map_fresh(
-        &run.holders[thread], map, thread, map_key(run, call.arguments[0]))
+    cdef uint32_t handle = map_fresh(&run.holders[thread], map, thread, map_key(run, call.arguments[0]))
     if map_remove(&run.maps[map], map_position_of(handle), handle):
         violate(violation, b"I36", b"handle %lld was removed from key %lld, where it never was", handle,
                 call.arguments[0], 0)
@@ -265,10 +264,9 @@ cdef inline void map_with_own(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef MapHolder* holder = &run.holders[thread]
-    cdef int64_t place = call.arguments[0] % run.places
-    cdef int64_t map = call.arguments[1]
+    cdef int64_t place = call.arguments[0] % run.places, map = call.arguments[1]
     cdef uint32_t* known = &holder.own[map * PM_PLACES + place]
-    cdef uint32_t fresh = map_fresh(holder, map, thread, PM_OWN + place)
+    cdef uint32_t recalled, fresh = map_fresh(holder, map, thread, PM_OWN + place)
     cdef Position at = map_position_of(fresh)
     cdef Status status
     if call.code == PM_PUT_OWN or call.code == PM_PUT_OWN_UNRECORDED:
@@ -286,6 +284,9 @@ cdef inline void map_with_own(
         result.status = PM_ABSENT
         map_judge_own(run, 0, map_find(&run.maps[map], at), map, at, violation)
     elif call.code == PM_FIND_OWN:
+        recalled = map_recall(&run.maps[map], at)
+        if recalled and map_handle_fits(recalled, map, at):
+            map_judge_own(run, known[0], recalled, map, at, violation)
         map_judge_own(run, known[0], map_find(&run.maps[map], at), map, at, violation)
     else:
         map_remove_checked(run, known[0], violation)

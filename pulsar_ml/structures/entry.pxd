@@ -30,7 +30,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport (
-    Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take,
+    Pool, PoolChain, pool_at, pool_chain, pool_destroy, pool_give, pool_init, pool_place, pool_take,
 )
 from pulsar_ml.structures.parsed_value cimport (
     PAYLOAD_IS_PARSED, Metadata, ReleaseValue, metadata_new, share_metadata, share_payload, share_release,
@@ -116,7 +116,7 @@ cdef inline void entry_pool_destroy(EntryPool* pool) noexcept nogil:
 
 
 cdef inline Entry* entry_at(const EntryPool* pool, uint32_t handle) noexcept nogil:
-    return <Entry*>pool_at(&pool.entries, handle)
+    return <Entry*>pool_place(&pool.entries, handle, sizeof(Entry))
 
 
 cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:
@@ -269,13 +269,27 @@ cdef inline ReleaseResult entry_release(
 ) noexcept nogil:
     cdef ReleaseResult result = refcount_release(&entry_at(pool, handle).references, references)
     if result == RELEASED_LAST:
-        entry_deallocate(pool, handle)
+        entry_deallocate(pool, entry_at(pool, handle))
+        pool_give(&pool.entries, handle)
     return result
 
 
-cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nogil:
+# entry_release, but an entry that was released by this goes to a chain, which the caller gives to
+# pool.entries.
+cdef inline ReleaseResult entry_release_chained(
+    EntryPool* pool, uint32_t handle, int32_t references, PoolChain* chain
+) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
-    cdef uint32_t read_count = entry_read_count(pool, handle)
+    cdef ReleaseResult result = refcount_release(&entry.references, references)
+    if result == RELEASED_LAST:
+        entry_deallocate(pool, entry)
+        pool_chain(chain, handle, &entry.payload)
+    return result
+
+
+# Everything but the way to the pool, by the thread whose release was the last.
+cdef inline void entry_deallocate(EntryPool* pool, Entry* entry) noexcept nogil:
+    cdef uint32_t read_count = entry_reads(pool, entry)
     cdef uint32_t extra = u32_load_relaxed(&entry.extra)
     if read_count and extra & EXTRA_COUNTS_READ:
         read_count_mark_read(&pool.read_counts, read_count, pool.counts_of_4)
@@ -287,7 +301,6 @@ cdef inline void entry_deallocate(EntryPool* pool, uint32_t handle) noexcept nog
     entry.ledger_id = -1
     entry.entry_id = -1
     u32_store_relaxed(&entry.extra, 0)
-    pool_give(&pool.entries, handle)
 
 
 cdef inline void entry_run_callback(EntryPool* pool, uint32_t handle) noexcept nogil:
@@ -311,15 +324,17 @@ cdef inline uint32_t entry_length(const EntryPool* pool, uint32_t handle) noexce
 
 
 cdef inline bint entry_matches(const EntryPool* pool, uint32_t handle, Position at) noexcept nogil:
-    cdef Entry* entry = entry_at(pool, handle)
+    return entry_is_at(entry_at(pool, handle), at)
+
+
+cdef inline bint entry_is_at(const Entry* entry, Position at) noexcept nogil:
     return entry.entry_id == at.entry_id and entry.ledger_id == at.ledger_id
 
 
 # Expected reads; the caller holds a reference to the entry ----------------------------------------
 
 # The cell whose lower bits name the read count.
-cdef inline pml_u32* entry_reads_cell(const EntryPool* pool, uint32_t handle) noexcept nogil:
-    cdef Entry* entry = entry_at(pool, handle)
+cdef inline pml_u32* entry_reads_cell(const EntryPool* pool, Entry* entry) noexcept nogil:
     cdef uint32_t extra = u32_load_relaxed(&entry.extra)
     if extra & EXTRA_IS_CALLBACK:
         return &(<Callback*>pool_at(&pool.callbacks, extra & EXTRA_HANDLE)).read_count
@@ -329,14 +344,18 @@ cdef inline pml_u32* entry_reads_cell(const EntryPool* pool, uint32_t handle) no
 # The handle of the shared read count, 0 when no read was expected and nobody shares it yet. Of a
 # cached entry it may be replaced at any time, but inside the write section of its wrapper.
 cdef inline uint32_t entry_read_count(const EntryPool* pool, uint32_t handle) noexcept nogil:
+    return entry_reads(pool, entry_at(pool, handle))
+
+
+cdef inline uint32_t entry_reads(const EntryPool* pool, Entry* entry) noexcept nogil:
     # Pairs with the release of the thread that made the read count or let the entry adopt it.
-    return u32_load_acquire(entry_reads_cell(pool, handle)) & EXTRA_HANDLE
+    return u32_load_acquire(entry_reads_cell(pool, entry)) & EXTRA_HANDLE
 
 
 # The read count with a reference for the caller. If there is none, a new one of 0 with `create`,
 # and otherwise 0; also 0 when memory ran out. With counts_of_4 none is made.
 cdef inline uint32_t entry_hold_reads(EntryPool* pool, uint32_t handle, bint create) noexcept nogil:
-    cdef pml_u32* cell = entry_reads_cell(pool, handle)
+    cdef pml_u32* cell = entry_reads_cell(pool, entry_at(pool, handle))
     cdef uint32_t seen = u32_load_acquire(cell)
     cdef uint32_t fresh
     while True:
@@ -363,7 +382,7 @@ cdef inline uint32_t entry_hold_reads(EntryPool* pool, uint32_t handle, bint cre
 
 # updateExpectedReadCount: the entry shares the newest addition's read count from here, also none.
 cdef inline void entry_adopt_reads(EntryPool* pool, uint32_t handle, uint32_t newest) noexcept nogil:
-    cdef pml_u32* cell = entry_reads_cell(pool, handle)
+    cdef pml_u32* cell = entry_reads_cell(pool, entry_at(pool, handle))
     cdef uint32_t adopted = entry_hold_reads(pool, newest, False)
     cdef uint32_t seen = u32_load_acquire(cell)
     # Fails when a copy made a read count meanwhile.

@@ -3,9 +3,10 @@
 #
 # Origin       RangeCacheEntryWrapper (Pulsar 4.1, PIP-430). Keys are values here, so "the same key
 #              instance" becomes "equal position and the same owning cache".
-# Threads      wrapper_read: any thread, on any wrapper it found, however stale. Everything else:
-#              inside the wrapper's write section. wrapper_recycle: the eviction policy after it let
-#              go of it, or the thread that emptied a wrapper that was never queued.
+# Threads      wrapper_read: any thread, on any wrapper it found, however stale; wrapper_holds as
+#              well, for a guess. Everything else: inside the wrapper's write section.
+#              wrapper_recycle: the eviction policy after it let go of it, or the thread that
+#              emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
 #              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
 #              EW-3 (I32) wrapper_clear succeeds once for each incarnation.
@@ -20,7 +21,7 @@
 
 from libc.stdint cimport UINT16_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
-from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_give, pool_init
+from pulsar_ml.structures.object_pool cimport Pool, pool_give, pool_init, pool_place
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.stamped_lock cimport (
     stamped_lock_read, stamped_optimistic, stamped_unlock_read, stamped_validate,
@@ -55,7 +56,7 @@ cdef inline Status wrapper_pool_init(Pool* pool, uint32_t chunk_bits, uint32_t l
 
 
 cdef inline EntryWrapper* wrapper_at(const Pool* pool, uint32_t handle) noexcept nogil:
-    return <EntryWrapper*>pool_at(pool, handle)
+    return <EntryWrapper*>pool_place(pool, handle, sizeof(EntryWrapper))
 
 
 # Inside the write section of a wrapper just taken from the pool.
@@ -84,7 +85,7 @@ cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
     wrapper.requeue_count = 0
 
 
-# Inside the write section: whether this incarnation holds `key` for `owner`.
+# Inside the write section: whether this incarnation holds `key` for `owner`. Outside, a guess.
 cdef inline bint wrapper_holds(const EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
     return (i64_load_relaxed(&wrapper.entry_id) == key.entry_id
             and i64_load_relaxed(&wrapper.ledger_id) == key.ledger_id

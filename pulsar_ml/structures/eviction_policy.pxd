@@ -26,8 +26,10 @@ from pulsar_ml.structures.ledger_scan cimport ledger_scan_row
 from pulsar_ml.structures.lru cimport lru_row
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_destroy, mpsc_init, mpsc_size
-from pulsar_ml.structures.policy_pass cimport EvictionPass, PolicyBase, PolicyRow, PolicySettings
-from pulsar_ml.structures.range_cache cimport CacheMemory
+from pulsar_ml.structures.policy_pass cimport (
+    EvictionPass, PolicyBase, PolicyRow, PolicySettings, pass_settle,
+)
+from pulsar_ml.structures.range_cache cimport UNSETTLED, CacheMemory
 from pulsar_ml.structures.removal_queue cimport (
     central_queue_row, released_5_row, released_queue_row,
 )
@@ -126,7 +128,9 @@ cdef inline void eviction_configure(EvictionPolicy* policy, PolicySettings setti
 # Handles at most one wrapper for a pass made by time_pass or size_pass; False when the pass is
 # over. Under the monitor.
 cdef inline bint eviction_step(EvictionPolicy* policy, EvictionPass* run) noexcept nogil:
-    return policy.row.step(&policy.base, run)
+    cdef bint more = policy.row.step(&policy.base, run)
+    pass_settle(&policy.base, run)
+    return more
 
 
 # Runs a pass for at most so many steps, in slices where hits wait; True when it is not over yet.
@@ -141,8 +145,12 @@ cdef inline bint eviction_run(
         most_steps -= left
         monitor_enter(&policy.base.intake.monitor)
         while more and left > 0:
-            more = eviction_step(policy, run)
+            more = policy.row.step(&policy.base, run)
             left -= 1
+            # Others may need the memory of what left: it is not held back for long.
+            if left % UNSETTLED == 0:
+                pass_settle(&policy.base, run)
+        pass_settle(&policy.base, run)
         monitor_leave(&policy.base.intake.monitor)
     return more
 

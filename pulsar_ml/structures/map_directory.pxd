@@ -107,6 +107,15 @@ cdef inline bint array_is(
             and i64_load_relaxed(&array.records[index].ledger_id) == ledger_id)
 
 
+# True if the last record stands before (ledger, block).
+cdef inline bint array_ends_before(
+    const BranchArray* array, int64_t count, int64_t ledger_id, int64_t block
+) noexcept nogil:
+    cdef int64_t last = i64_load_relaxed(&array.records[count - 1].ledger_id)
+    return last < ledger_id or (
+        last == ledger_id and i64_load_relaxed(&array.records[count - 1].block) < block)
+
+
 # The index of the first record at or after (ledger, block).
 cdef inline int64_t array_seek(
     const BranchArray* array, int64_t count, int64_t ledger_id, int64_t block
@@ -138,6 +147,9 @@ cdef inline uint32_t directory_find(
     cdef int64_t index = <int64_t>(
         <uint64_t>block - <uint64_t>i64_load_relaxed(&array.records[0].block))
     if not (0 <= index < count and array_is(array, index, ledger_id, block)):
+        # A read at the end of what is cached: nothing is behind the last record.
+        if count == 0 or array_ends_before(array, count, ledger_id, block):
+            return 0
         index = array_seek(array, count, ledger_id, block)
         if index >= count or not array_is(array, index, ledger_id, block):
             return 0

@@ -17,7 +17,7 @@
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
-from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_init
+from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_init, pool_place
 from pulsar_ml.structures.status cimport PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i32_cas_weak_acq_rel, i32_cas_weak_acquire, i32_load_acquire, i32_load_relaxed, i32_store_release,
@@ -48,11 +48,11 @@ cdef inline int64_t map_entry_slot(int64_t entry_id) noexcept nogil:
 # The common part of a page and a branch. The label says which ids the node serves.
 cdef struct MapNode:
     pml_i32 count           # occupied + reserved slots, or SEALED
+    pml_u32 parent          # the branch of a page, 1 for a branch in a directory; 0: not linked
     pml_ptr owner           # label: the map
     pml_i64 ledger_id       # label
     pml_i64 first_id        # label: the first entry id it serves
     pml_i64 link            # next free node while pooled
-    pml_u32 parent          # the branch of a page, 1 for a branch in a directory; 0: not linked
 
 
 cdef struct MapPage:
@@ -86,11 +86,11 @@ cdef inline void map_memory_destroy(MapMemory* memory) noexcept nogil:
 
 
 cdef inline MapPage* page_at(const MapMemory* memory, uint32_t handle) noexcept nogil:
-    return <MapPage*>pool_at(&memory.pages, handle)
+    return <MapPage*>pool_place(&memory.pages, handle, sizeof(MapPage))
 
 
 cdef inline MapBranch* branch_at(const MapMemory* memory, uint32_t handle) noexcept nogil:
-    return <MapBranch*>pool_at(&memory.branches, handle)
+    return <MapBranch*>pool_place(&memory.branches, handle, sizeof(MapBranch))
 
 
 # Labels a node taken from its pool, not linked yet; its count holds one reservation, the caller's.
@@ -124,16 +124,16 @@ cdef inline bint node_serves(
             and ptr_load_relaxed(&node.owner) == owner)
 
 
-# Gives one reservation back; True when it was the last and the node is sealed now. `parent` is what
-# the node hung in then: it is set while the creator's reservation is held, so it is final once the
-# count shows the caller's alone.
-cdef inline bint node_leave(MapNode* node, uint32_t* parent) noexcept nogil:
+# Gives so many reservations back; True when they were the last and the node is sealed now. `parent`
+# is what the node hung in then: it is set while the creator's reservation is held, so it is final
+# once the count shows the caller's alone.
+cdef inline bint node_leave(MapNode* node, int32_t reservations, uint32_t* parent) noexcept nogil:
     cdef int32_t seen, after
     # The exchange fails when another thread reserved or left.
     while True:
         seen = i32_load_acquire(&node.count)
         parent[0] = u32_load_relaxed(&node.parent)
-        after = SEALED if seen == 1 else seen - 1
+        after = SEALED if seen == reservations else seen - reservations
         if i32_cas_weak_acq_rel(&node.count, &seen, after):
             return after == SEALED
 

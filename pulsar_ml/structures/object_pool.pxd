@@ -36,10 +36,17 @@ cdef struct Pool:
     size_t stride           # bytes from object to object
     size_t link             # offset of the i64 cell that links free objects
     uint32_t chunk_bits
+    uint32_t chunk_mask     # of a handle's bits below chunk_bits
     uint32_t limit          # handles are 1 .. limit - 1
-    char[32] apart          # keeps the words below off the line that readers use
+    char[28] apart          # keeps the words below off the line that readers use
     pml_u64 head            # tag << 32 | first free handle, 0 when none
     pml_u32 used            # handles below were handed out at least once
+
+
+# Objects that one thread gives back together. All zero: none.
+cdef struct PoolChain:
+    uint32_t first
+    uint32_t last
 
 
 cdef inline Status pool_init(
@@ -49,6 +56,7 @@ cdef inline Status pool_init(
     pool.stride = stride
     pool.link = link
     pool.chunk_bits = chunk_bits
+    pool.chunk_mask = (<uint32_t>1 << chunk_bits) - 1
     pool.limit = limit
     pool.chunks = <pml_ptr*>allocate_zeroed((limit >> chunk_bits) + 1, sizeof(pml_ptr))
     if pool.chunks is NULL:
@@ -69,10 +77,15 @@ cdef inline void pool_destroy(Pool* pool) noexcept nogil:
 
 
 cdef inline void* pool_at(const Pool* pool, uint32_t handle) noexcept nogil:
+    return pool_place(pool, handle, pool.stride)
+
+
+# pool_at where the stride is known when this is compiled: no multiplication on the way.
+cdef inline void* pool_place(const Pool* pool, uint32_t handle, size_t stride) noexcept nogil:
     # Relaxed: a thread that holds a handle got it from a take or through a release that follows
     # one.
     cdef char* chunk = <char*>ptr_load_relaxed(&pool.chunks[handle >> pool.chunk_bits])
-    return chunk + (handle & ((<uint32_t>1 << pool.chunk_bits) - 1)) * pool.stride
+    return chunk + (handle & pool.chunk_mask) * stride
 
 
 cdef inline pml_i64* pool_link(const Pool* pool, uint32_t handle) noexcept nogil:
@@ -134,6 +147,23 @@ cdef inline void pool_give_chain(Pool* pool, uint32_t first, uint32_t last) noex
         # Pairs with the acquire in pool_take.
         if u64_cas_weak_release(&pool.head, &seen, ((seen >> 32) + 1) << 32 | first):
             return
+
+
+# Puts an object with this link cell before those of a chain: it is in use by nobody, and not in the
+# pool before pool_give_all.
+cdef inline void pool_chain(PoolChain* chain, uint32_t handle, pml_i64* link) noexcept nogil:
+    i64_store_relaxed(link, chain.first)
+    chain.first = handle
+    if not chain.last:
+        chain.last = handle
+
+
+# Gives a chain back, which is empty afterwards.
+cdef inline void pool_give_all(Pool* pool, PoolChain* chain) noexcept nogil:
+    if chain.first:
+        pool_give_chain(pool, chain.first, chain.last)
+        chain.first = 0
+        chain.last = 0
 
 
 # Objects in use, by walking the free list: exact at quiescence, otherwise any number.

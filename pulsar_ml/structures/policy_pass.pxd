@@ -8,7 +8,8 @@
 # Invariants   PP-1 (I46) a pass counts the entries and bytes that it removed itself, and no others.
 #              PP-2 (I101) an entry is removed inside the write section of its wrapper.
 # Ordering     See monitor.pxd and stamped_lock.pxd.
-# Reclamation  The policy recycles a wrapper after it left every queue or list.
+# Reclamation  The policy recycles a wrapper after it left every queue or list. What a step puts
+#              off, pass_settle gives back before the monitor is left.
 # Not promised Anything about another pass that runs between two slices: a pass carries on with what
 #              it finds.
 
@@ -16,11 +17,12 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry_wrapper cimport NO_LEDGER, EntryWrapper, wrapper_key, wrapper_recycle
+from pulsar_ml.structures.object_pool cimport PoolChain, pool_give_all
 from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.position_map cimport MapCursor
 from pulsar_ml.structures.range_cache cimport (
-    CacheMemory, RangeCache, Removed, range_cache_at, range_cache_unlink,
+    CacheMemory, RangeCache, Removed, range_cache_at, range_cache_settle, range_cache_unlink,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed, i64_load_relaxed, u32_load_relaxed
@@ -66,6 +68,9 @@ cdef struct EvictionPass:
     int64_t target          # bytes a size pass wants free
     int64_t now             # nanoseconds; the timestamp of what is kept
     Removed removed
+    PoolChain dropped       # wrappers that left the policy
+    RangeCache* cache       # of the last removals, whose bytes below are not taken off its size yet
+    int64_t uncounted
     int64_t requeued
     int64_t missing         # empty wrappers dropped
     int64_t given_up        # entries removed because there was no memory to keep them
@@ -160,7 +165,26 @@ cdef inline void pass_remove(
     run.last.timestamp = i64_load_relaxed(&wrapper.timestamp)
     range_cache_unlink(cache, run.last.key, handle, wrapper, &run.removed)
     run.last.size = run.removed.bytes - before
-    i64_fetch_sub_relaxed(&cache.size, run.last.size)
+    if cache != run.cache:
+        pass_count(run)
+        run.cache = cache
+    run.uncounted += run.last.size
+
+
+# Takes the bytes of the last removals off the size of their cache.
+cdef inline void pass_count(EvictionPass* run) noexcept nogil:
+    if run.uncounted:
+        i64_fetch_sub_relaxed(&run.cache.size, run.uncounted)
+        run.uncounted = 0
+
+
+# Under the monitor, before it is left: gives back and counts what the steps before put off. A cache
+# may be deleted afterwards.
+cdef inline void pass_settle(const PolicyBase* base, EvictionPass* run) noexcept nogil:
+    pass_count(run)
+    run.cache = NULL
+    range_cache_settle(base.memory, &run.removed)
+    pool_give_all(&base.memory.wrappers, &run.dropped)
 
 
 # Without memory to keep a wrapper where it belongs its entry is removed. The wrapper is in no queue

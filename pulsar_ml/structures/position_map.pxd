@@ -4,7 +4,8 @@
 # Origin       RangeCache's ConcurrentSkipListMap (Pulsar 4.1) and the 64-slot pages of its main
 #              line. A ledger appends dense ids, so a branch (4,096 ids) replaces the skip list's
 #              nodes and the directory holds one record for each.
-# Threads      map_find, iteration, map_put_if_absent, map_remove: any thread. init, destroy: alone.
+# Threads      map_find, map_recall, iteration, map_put_if_absent, map_remove: any thread.
+#              A MapNear: one thread. init, destroy: alone.
 # Invariants   PM-1 (I35) of several puts of a free position exactly one succeeds.
 #              PM-2 (I36) map_remove removes no handle but its argument.
 #              PM-3 (I39) an empty page is unlinked from its branch, an empty branch from the
@@ -13,17 +14,18 @@
 #              map during the whole iteration.
 #              PM-5 (I7) map_find answers a handle that is in the map during the whole call.
 # Ordering     put (release) -> find (acquire) of a slot; remove (release) -> put (acquire) of it;
-#              linking a page (release) -> finding it (acquire); see map_directory.pxd and
-#              map_pages.pxd. Reads prove the directory and nothing below it: a position that is
-#              present keeps its page and branch from being sealed.
+#              linking a page (release) -> finding or recalling it (acquire); see
+#              map_directory.pxd and map_pages.pxd. Reads prove the directory and nothing below
+#              it: a position that is present keeps its page and branch from being sealed.
 # Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that
 #              serves another range by now; what it finds there fails the wrapper's key check. Who
 #              changes a count compares the label after the reservation, and makes sure that the
 #              node is linked: a reserved node that is linked stays linked. Who wins the exchange
-#              that unlinks a page gives it back.
+#              that unlinks a page gives it back. A freed slot keeps its page until map_leave_near.
 # Not promised The number of positions. A range as of one moment.
 
-from libc.stdint cimport INT64_MAX, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
+from libc.string cimport memset
 
 from pulsar_ml.structures.map_directory cimport (
     BranchArray, Directory, array_seek, directory_add, directory_destroy, directory_drop,
@@ -37,20 +39,30 @@ from pulsar_ml.structures.object_pool cimport pool_give, pool_take
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, pml_u32, ptr_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire,
-    u32_load_relaxed, u32_store_relaxed, u32_store_release, u64_cas_strong_acq_rel, u64_load_acquire,
-    u64_load_relaxed,
+    i64_load_relaxed, pml_ptr, pml_u32, ptr_load_acquire, ptr_load_relaxed, ptr_store_release,
+    u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed, u32_store_release,
+    u64_cas_strong_acq_rel, u64_load_acquire, u64_load_relaxed,
 )
 from pulsar_ml.sync.wait cimport spin
 
 
 cdef enum:
     NOWHERE = -1            # an end of a cursor that no position reaches
+    RECENT = 32             # pages that a map remembers, a power of two: 2,048 ids in order
 
 
 cdef struct PositionMap:
     MapMemory* memory
     Directory directory
+    # By page number modulo RECENT: the page that was linked last, or NULL. It may be another map's
+    # by now.
+    pml_ptr[32] recent
+
+
+# The page of the removals before, 0: none, and the reservations of its freed slots.
+cdef struct MapNear:
+    uint32_t page
+    int32_t reservations
 
 
 # An iteration over [at, last].
@@ -63,6 +75,7 @@ cdef struct MapCursor:
 # The map stays where it is: pages and branches know it by its address.
 cdef inline Status map_init(PositionMap* map, MapMemory* memory) noexcept nogil:
     map.memory = memory
+    memset(map.recent, 0, sizeof(map.recent))
     return directory_init(&map.directory)
 
 
@@ -77,12 +90,14 @@ cdef inline void map_destroy(PositionMap* map) noexcept nogil:
 
 # Pages and branches -----------------------------------------------------------------------------
 
-# Gives a reservation back. The label is read before: afterwards the page may serve another range.
+# Gives reservations back. The label is read before: afterwards the page may serve another range.
 # Its map need not be the caller's: the caller may have come by a stale handle.
-cdef inline void page_leave(MapMemory* memory, MapPage* page, uint32_t handle) noexcept nogil:
+cdef inline void page_leave(
+    MapMemory* memory, MapPage* page, uint32_t handle, int32_t reservations
+) noexcept nogil:
     cdef int64_t first_id = i64_load_relaxed(&page.node.first_id)
     cdef uint32_t parent
-    if not node_leave(&page.node, &parent):
+    if not node_leave(&page.node, reservations, &parent):
         return
     if parent:
         branch_unlink(memory, parent, map_page_slot(first_id))
@@ -108,7 +123,7 @@ cdef inline void branch_leave(MapMemory* memory, MapBranch* branch, uint32_t han
     cdef int64_t ledger_id = i64_load_relaxed(&branch.node.ledger_id)
     cdef int64_t first_id = i64_load_relaxed(&branch.node.first_id)
     cdef uint32_t linked
-    if not node_leave(&branch.node, &linked):
+    if not node_leave(&branch.node, 1, &linked):
         return
     if linked:
         directory_drop(&map.directory, memory, ledger_id, map_block(first_id))
@@ -179,7 +194,7 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
                             and u64_load_relaxed(&branch.pages[slot]) == seen):
                         found[0] = handle
                         return page
-                    page_leave(map.memory, page, handle)
+                    page_leave(map.memory, page, handle, 1)
                     continue
         parent = map_reserve_branch(map, at)
         if not parent:
@@ -200,13 +215,30 @@ cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* f
         # Pairs with the readers' acquire of the link. The reservation becomes the link's.
         if u64_cas_strong_acq_rel(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
             u32_store_relaxed(&page.node.parent, parent)
+            # Pairs with the acquire in map_recall.
+            ptr_store_release(&map.recent[map_recent_slot(at.entry_id)], page)
             found[0] = handle
             return page
-        page_leave(map.memory, page, handle)
+        page_leave(map.memory, page, handle, 1)
         branch_leave(map.memory, branch, parent)
 
 
 # Operations ------------------------------------------------------------------------------------
+
+cdef inline int64_t map_recent_slot(int64_t entry_id) noexcept nogil:
+    return (entry_id >> SLOT_BITS) & (RECENT - 1)
+
+
+# A handle that may stand under the position: the short way to what was put last. 0 says nothing
+# about the position, and neither does a handle: where the wrapper is not that of the position,
+# map_find tells.
+cdef inline uint32_t map_recall(const PositionMap* map, Position at) noexcept nogil:
+    cdef MapPage* page = <MapPage*>ptr_load_acquire(&map.recent[map_recent_slot(at.entry_id)])
+    if (page is NULL or i64_load_relaxed(&page.node.first_id) != at.entry_id & ~<int64_t>(SLOTS - 1)
+            or i64_load_relaxed(&page.node.ledger_id) != at.ledger_id):
+        return 0
+    return u32_load_acquire(&page.slots[map_entry_slot(at.entry_id)])
+
 
 cdef inline uint32_t map_find(const PositionMap* map, Position at) noexcept nogil:
     cdef uint64_t proof
@@ -235,49 +267,64 @@ cdef inline Status map_put_if_absent(PositionMap* map, Position at, uint32_t han
     # Pairs with the readers' acquire of the slot.
     if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
         return PML_OK
-    page_leave(map.memory, page, page_handle)
+    page_leave(map.memory, page, page_handle, 1)
     return PML_EXISTS
 
 
 # Removes `handle` from the position if it is there. The caller holds the wrapper's write section,
 # so that the handle cannot be put again meanwhile.
 cdef inline bint map_remove(PositionMap* map, Position at, uint32_t handle) noexcept nogil:
-    cdef uint32_t page = 0
-    return map_remove_near(map, at, handle, &page)
+    cdef MapNear near
+    cdef bint removed
+    near.page = 0
+    near.reservations = 0
+    removed = map_remove_near(map, at, handle, &near)
+    map_leave_near(map.memory, &near)
+    return removed
 
 
-# map_remove, which looks into the page of the removal before, and sets `near` to its own; 0: none.
+# map_remove, which looks into the page of the removal before, and leaves the reservations of a page
+# to map_leave_near.
 cdef inline bint map_remove_near(
-    PositionMap* map, Position at, uint32_t handle, uint32_t* near
+    PositionMap* map, Position at, uint32_t handle, MapNear* near
 ) noexcept nogil:
     cdef uint64_t proof
-    cdef uint32_t branch
-    if near[0] and map_clear_slot(map, at, handle, near[0]):
+    cdef uint32_t branch, page
+    if near.page and map_clear_slot(map, at, handle, near.page):
+        near.reservations += 1
         return True
     while True:
         branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
         if branch:
-            near[0] = <uint32_t>u64_load_acquire(
+            page = <uint32_t>u64_load_acquire(
                 &branch_at(map.memory, branch).pages[map_page_slot(at.entry_id)])
-            if near[0] and map_clear_slot(map, at, handle, near[0]):
+            if page and map_clear_slot(map, at, handle, page):
+                map_leave_near(map.memory, near)
+                near.page = page
+                near.reservations = 1
                 return True
         if directory_proved(&map.directory, proof):
             return False
 
 
-# Frees the position's slot of a page, stale or not, if `handle` stands in it. No exchange is
-# needed: a handle stands in one slot at most, and came there and leaves inside write sections of
-# its wrapper, so that this load sees the latest of them.
+# Gives back the reservations of the slots that were freed and not left yet.
+cdef inline void map_leave_near(MapMemory* memory, MapNear* near) noexcept nogil:
+    if near.reservations:
+        page_leave(memory, page_at(memory, near.page), near.page, near.reservations)
+        near.reservations = 0
+
+
+# Frees the position's slot of a page, stale or not, if `handle` stands in it; its reservation is
+# the caller's from then on. No exchange is needed: a handle stands in one slot at most, and came
+# there and leaves inside write sections of its wrapper, so that this load sees the latest of them.
 cdef inline bint map_clear_slot(
     PositionMap* map, Position at, uint32_t handle, uint32_t page_handle
 ) noexcept nogil:
-    cdef MapPage* page = page_at(map.memory, page_handle)
-    cdef pml_u32* slot = &page.slots[map_entry_slot(at.entry_id)]
+    cdef pml_u32* slot = &page_at(map.memory, page_handle).slots[map_entry_slot(at.entry_id)]
     if u32_load_relaxed(slot) != handle:
         return False
     # Pairs with the acquire of a put that finds the slot free.
     u32_store_release(slot, 0)
-    page_leave(map.memory, page, page_handle)
     return True
 
 

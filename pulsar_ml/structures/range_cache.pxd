@@ -18,7 +18,7 @@
 # Ordering     See entry_wrapper.pxd, position_map.pxd, refcount.pxd. `size` orders nothing.
 # Reclamation  Removal takes the wrapper out of the map and empties it; the eviction policy recycles
 #              it, or the remover where nothing is queued. Cached entries give back the wrapper's
-#              reference.
+#              reference at once; for their memory, at most UNSETTLED of them wait for each other.
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
 #              A hit does not mean that the entry is still cached when the caller looks at it.
 
@@ -26,9 +26,9 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    EntryPool, entry_adopt_reads, entry_at, entry_hold_reads, entry_matches, entry_payload,
-    entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release, entry_retain,
-    payload_source,
+    Entry, EntryPool, entry_adopt_reads, entry_at, entry_hold_reads, entry_is_at, entry_matches,
+    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references,
+    entry_release, entry_release_chained, entry_retain, payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
@@ -37,12 +37,14 @@ from pulsar_ml.structures.entry_wrapper cimport (
 from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
-from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take
+from pulsar_ml.structures.object_pool cimport (
+    Pool, PoolChain, pool_at, pool_destroy, pool_give, pool_give_all, pool_init, pool_take,
+)
 from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
-    MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_next, map_put_if_absent,
-    map_remove, map_remove_near,
+    MapCursor, MapNear, PositionMap, map_cursor, map_destroy, map_find, map_init, map_leave_near,
+    map_next, map_put_if_absent, map_recall, map_remove, map_remove_near,
 )
 from pulsar_ml.structures.read_count cimport (
     read_count_add, read_count_mark_evicted, read_count_release, read_count_value,
@@ -50,6 +52,7 @@ from pulsar_ml.structures.read_count cimport (
 from pulsar_ml.structures.receive_buffer cimport (
     BufferBooks, ReceiveBuffer, receive_buffer_pin, receive_buffer_unpin,
 )
+from pulsar_ml.structures.refcount cimport refcount_retain, refcount_value
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport (
     PML_DEALLOCATED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
@@ -58,6 +61,10 @@ from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32,
     u32_load_relaxed, u32_store_relaxed, u32_store_release,
 )
+
+
+cdef enum:
+    UNSETTLED = 64          # most entries that a removal holds back from their pool
 
 
 # The type-stable memory that the range caches of one manager share. It grows with use and goes as a
@@ -79,15 +86,18 @@ cdef struct RangeCache:
     PolicyIntake* intake
     uint32_t number         # this cache's handle in the memory
     pml_u32 open            # set (release) once the cache can be scanned; cleared under the monitor
+    char[56] apart          # keeps the size off the lines that readers use
     pml_i64 size            # bytes
     pml_i64 link            # next free cache while pooled
+    char[48] apart_too
 
 
-# The entries and bytes that a removal took out.
+# The entries and bytes that a removal took out, and what range_cache_settle has to give back.
 cdef struct Removed:
     int64_t entries
     int64_t bytes
-    uint32_t page           # of the map, where it took out the last one; 0: none yet
+    MapNear near
+    PoolChain released      # entries whose last reference was the cache's
 
 
 # Memory and life ---------------------------------------------------------------------------------
@@ -242,7 +252,7 @@ cdef inline Status range_cache_link(
             status = mpsc_offer(cache.queue, handle)
         if status == PML_OK:
             i64_fetch_add_relaxed(&cache.size, length)
-            range_cache_pin(memory, entry, length)
+            range_cache_pin(entry_at(&memory.entries, entry), length)
         else:
             map_remove(&cache.map, key, handle)
     if status != PML_OK:
@@ -255,14 +265,14 @@ cdef inline Status range_cache_link(
 
 # The books of receive buffers when an entry is cached or removed; nothing for bytes of its own. The
 # caller holds a reference of the entry.
-cdef inline void range_cache_pin(CacheMemory* memory, uint32_t entry, int64_t length) noexcept nogil:
-    cdef ReceiveBuffer* source = payload_source(entry_payload(entry_at(&memory.entries, entry)))
+cdef inline void range_cache_pin(const Entry* entry, int64_t length) noexcept nogil:
+    cdef ReceiveBuffer* source = payload_source(entry_payload(entry))
     if source is not NULL:
         receive_buffer_pin(source, length)
 
 
-cdef inline void range_cache_unpin(CacheMemory* memory, uint32_t entry, int64_t length) noexcept nogil:
-    cdef ReceiveBuffer* source = payload_source(entry_payload(entry_at(&memory.entries, entry)))
+cdef inline void range_cache_unpin(const Entry* entry, int64_t length) noexcept nogil:
+    cdef ReceiveBuffer* source = payload_source(entry_payload(entry))
     if source is not NULL:
         receive_buffer_unpin(source, length)
 
@@ -280,6 +290,7 @@ cdef inline uint32_t range_cache_retain(
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef EntryWrapper* wrapper = wrapper_at(&memory.wrappers, handle)
+    cdef Entry* held
     cdef uint64_t stamp
     cdef uint32_t entry
     # Turns when a write section came between: a removal, which ends in a miss, or a requeue.
@@ -287,14 +298,15 @@ cdef inline uint32_t range_cache_retain(
         entry = wrapper_read(wrapper, key, cache.number, &stamp)
         if not entry:
             return 0
-        if entry_retain(&memory.entries, entry):
+        held = entry_at(&memory.entries, entry)
+        if refcount_retain(&held.references):
             if wrapper_unchanged(wrapper, stamp):
                 break
             entry_release(&memory.entries, entry, 1)
         elif wrapper_unchanged(wrapper, stamp):
             return 0
     # The wrapper's reference and ours, and its position, unless a holder released too often.
-    if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+    if refcount_value(&held.references) > 1 and entry_is_at(held, key):
         if cache.touch is not NULL:
             cache.touch(cache.intake, handle, wrapper)
         return entry
@@ -303,7 +315,10 @@ cdef inline uint32_t range_cache_retain(
 
 
 cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noexcept nogil:
-    cdef uint32_t handle = map_find(&cache.map, key)
+    cdef uint32_t handle = map_recall(&cache.map, key)
+    # A page that was recalled may be another cache's by now, with its handle under this position.
+    if not handle or not wrapper_holds(wrapper_at(&cache.memory.wrappers, handle), key, cache.number):
+        handle = map_find(&cache.map, key)
     return range_cache_retain(cache, handle, key) if handle else 0
 
 
@@ -343,11 +358,12 @@ cdef inline void range_cache_unlink(
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t entry = u32_load_relaxed(&wrapper.value)
+    cdef Entry* held = entry_at(&memory.entries, entry)
     cdef int64_t before = removed.bytes
     cdef bint retained
     # Always first, so that clear makes progress in any state of the value (#22814).
-    map_remove_near(&cache.map, key, handle, &removed.page)
-    retained = entry_retain(&memory.entries, entry)
+    map_remove_near(&cache.map, key, handle, &removed.near)
+    retained = refcount_retain(&held.references)
     removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
     removed.entries += 1
     if not retained:
@@ -355,11 +371,17 @@ cdef inline void range_cache_unlink(
     if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
         read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
     # Without our own, at least the cache's reference is left, unless a holder released too often.
-    if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
-        range_cache_unpin(memory, entry, removed.bytes - before)
-        entry_release(&memory.entries, entry, 2)
+    if refcount_value(&held.references) > 1 and entry_is_at(held, key):
+        range_cache_unpin(held, removed.bytes - before)
+        entry_release_chained(&memory.entries, entry, 2, &removed.released)
     else:
-        entry_release(&memory.entries, entry, 1)
+        entry_release_chained(&memory.entries, entry, 1, &removed.released)
+
+
+# Gives back the places in the map and the entries of a removal: many by one exchange.
+cdef inline void range_cache_settle(CacheMemory* memory, Removed* removed) noexcept nogil:
+    map_leave_near(&memory.map, &removed.near)
+    pool_give_all(&memory.entries.entries, &removed.released)
 
 
 # Removes up to most_entries of [first, last] and takes them off the size; the cursor goes on from
@@ -372,9 +394,7 @@ cdef inline Removed range_cache_remove(
     cdef uint32_t handle
     cdef EntryWrapper* wrapper
     cdef bint found
-    removed.entries = 0
-    removed.bytes = 0
-    removed.page = 0
+    memset(&removed, 0, sizeof(Removed))
     while removed.entries < most_entries:
         handle = map_next(&cache.map, cursor, &key)
         if not handle:
@@ -387,5 +407,8 @@ cdef inline Removed range_cache_remove(
         stamped_unlock_write(&wrapper.lock)
         if found and cache.queue is NULL:
             wrapper_recycle(&cache.memory.wrappers, handle)
+        if removed.entries % UNSETTLED == 0:
+            range_cache_settle(cache.memory, &removed)
+    range_cache_settle(cache.memory, &removed)
     i64_fetch_sub_relaxed(&cache.size, removed.bytes)
     return removed

@@ -17,7 +17,7 @@
 
 from libc.stdint cimport INT32_MAX, int32_t, uint32_t
 
-from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_give, pool_init, pool_take
+from pulsar_ml.structures.object_pool cimport Pool, pool_give, pool_init, pool_place, pool_take
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
 )
@@ -43,7 +43,7 @@ cdef inline Status read_count_pool_init(Pool* pool, uint32_t chunk_bits, uint32_
 
 
 cdef inline ReadCount* read_count_at(const Pool* pool, uint32_t handle) noexcept nogil:
-    return <ReadCount*>pool_at(pool, handle)
+    return <ReadCount*>pool_place(pool, handle, sizeof(ReadCount))
 
 
 # A handler with one reference, or 0 when memory ran out.

@@ -29,9 +29,10 @@ from libc.stdint cimport uint32_t
 
 from pulsar_ml.structures.entry cimport entry_has_expected_reads
 from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_mark_requeued, wrapper_recycle,
+    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_mark_requeued,
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_tail
+from pulsar_ml.structures.object_pool cimport pool_chain
 from pulsar_ml.structures.policy_pass cimport (
     MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
     pass_is_before, pass_remove, policy_row,
@@ -108,7 +109,7 @@ cdef inline bint removal_step(PolicyBase* base, EvictionPass* run) noexcept nogi
         removal_requeue(base, handle, wrapper, run)
         return True
     run.missing += verdict == MISSING
-    wrapper_recycle(&base.memory.wrappers, handle)
+    pool_chain(&run.dropped, handle, &wrapper.timestamp)
     return True
 
 

@@ -142,7 +142,7 @@ public final class Loops {
                 state ^= state << 13;
                 state ^= state >>> 7;
                 state ^= state << 17;
-                at = Long.remainderUnsigned(state, span);
+                at = (state >>> 32) * span >>> 32;
             } else if (at + 1 < span) {
                 at++;
             } else {

@@ -57,7 +57,7 @@ if page is NULL:
 if page is NULL:
     return PML_NO_MEMORY
 if map_entry_slot(at.entry_id) == SLOTS - 1:
-    page_leave(map.memory, page, page_handle)
+    page_leave(map.memory, page, page_handle, 1)
     return PML_EXISTS
 # Pairs with the readers' acquire of the slot.
 """,
@@ -79,7 +79,7 @@ if page is NULL:
 if page is NULL:
     return PML_NO_MEMORY
 if at.ledger_id == 7:
-    page_leave(map.memory, page, page_handle)
+    page_leave(map.memory, page, page_handle, 1)
     return PML_NO_MEMORY
 # Pairs with the readers' acquire of the slot.
 """,

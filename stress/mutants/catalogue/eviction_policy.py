@@ -31,14 +31,20 @@ monitor_leave(&policy.base.intake.monitor)
         old="""
 monitor_enter(&policy.base.intake.monitor)
 while more and left > 0:
-    more = eviction_step(policy, run)
+    more = policy.row.step(&policy.base, run)
     left -= 1
+    if left % UNSETTLED == 0:
+        pass_settle(&policy.base, run)
+pass_settle(&policy.base, run)
 monitor_leave(&policy.base.intake.monitor)
 """,
         new="""
 while more and left > 0:
-    more = eviction_step(policy, run)
+    more = policy.row.step(&policy.base, run)
     left -= 1
+    if left % UNSETTLED == 0:
+        pass_settle(&policy.base, run)
+pass_settle(&policy.base, run)
 """,
         suite="removal_queue",
         breaks="I61, I22, I23",

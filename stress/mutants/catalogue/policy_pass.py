@@ -22,9 +22,33 @@ MUTANTS: tuple[Mutant, ...] = (
         title="the size is taken off twice",
         origin="port",
         file=FILE,
-        old="i64_fetch_sub_relaxed(&cache.size, run.last.size)",
-        new="i64_fetch_sub_relaxed(&cache.size, 2 * run.last.size)",
+        old="run.uncounted += run.last.size",
+        new="run.uncounted += 2 * run.last.size",
         suite="removal_queue",
         breaks="I40, I45",
+    ),
+    Mutant(
+        id="PP-count",
+        title="a pass forgets the bytes of one cache when it comes to the next",
+        origin="port",
+        file=FILE,
+        old="""
+pass_count(run)
+run.cache = cache
+""",
+        new="run.cache = cache",
+        suite="removal_queue",
+        breaks="I40, I45",
+    ),
+    Mutant(
+        id="PP-settle",
+        title="a pass keeps the last wrappers that it dropped",
+        origin="port",
+        file=FILE,
+        function="pass_settle",
+        old="pool_give_all(&base.memory.wrappers, &run.dropped)",
+        new="pass",
+        suite="removal_queue",
+        breaks="I23",
     ),
 )

@@ -37,12 +37,23 @@ if u32_load_relaxed(slot) == 0:
 branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
 """,
         new="""
-if near[0]:
+if near.page:
     return False
 branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &proof)
 """,
         suite="range_cache",
         breaks="I59",
+    ),
+    Mutant(
+        id="PM-leave",
+        title="the places freed in a page are given back as one",
+        origin="port",
+        file=FILE,
+        function="map_leave_near",
+        old="page_leave(memory, page_at(memory, near.page), near.page, near.reservations)",
+        new="page_leave(memory, page_at(memory, near.page), near.page, 1)",
+        suite="range_cache",
+        breaks="I39",
     ),
     Mutant(
         id="M09",
@@ -57,7 +68,7 @@ if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handl
 if u32_cas_weak_relaxed(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
     return PML_OK
 if seen == 0:
-    page_leave(map.memory, page, page_handle)
+    page_leave(map.memory, page, page_handle, 1)
     return map_put_if_absent(map, at, handle)
 """,
         suite="range_cache",
@@ -75,12 +86,14 @@ if seen == 0:
         old="""
 if u64_cas_strong_acq_rel(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
     u32_store_relaxed(&page.node.parent, parent)
+    ptr_store_release(&map.recent[map_recent_slot(at.entry_id)], page)
     found[0] = handle
     return page
 """,
         new="""
 if u64_cas_weak_relaxed(&branch.pages[slot], &seen, ((seen >> 32) + 1) << 32 | handle):
     u32_store_relaxed(&page.node.parent, parent)
+    ptr_store_release(&map.recent[map_recent_slot(at.entry_id)], page)
     found[0] = handle
     return page
 """,
@@ -143,7 +156,7 @@ if node_serves(&branch.node, map, at.ledger_id, first_id):
         origin="port",
         file=FILE,
         old="""
-page_leave(map.memory, page, page_handle)
+page_leave(map.memory, page, page_handle, 1)
 return PML_EXISTS
 """,
         new="return PML_EXISTS",

@@ -7,7 +7,7 @@ from stress.mutants.catalogue.mutant import Mutant
 FILE = "structures/range_cache.pxd"
 
 RETAIN = """
-if entry_retain(&memory.entries, entry):
+if refcount_retain(&held.references):
     if wrapper_unchanged(wrapper, stamp):
         break
     entry_release(&memory.entries, entry, 1)
@@ -30,10 +30,10 @@ if found and cache.queue is NULL:
     wrapper_recycle(&cache.memory.wrappers, handle)
 """
 
-OWN_REFERENCE = "retained = entry_retain(&memory.entries, entry)"
+OWN_REFERENCE = "retained = refcount_retain(&held.references)"
 
 RETAIN = """
-if entry_retain(&memory.entries, entry):
+if refcount_retain(&held.references):
     if wrapper_unchanged(wrapper, stamp):
         break
     entry_release(&memory.entries, entry, 1)
@@ -43,7 +43,7 @@ elif wrapper_unchanged(wrapper, stamp):
 
 HIT = """
 # The wrapper's reference and ours, and its position, unless a holder released too often.
-if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+if refcount_value(&held.references) > 1 and entry_is_at(held, key):
     if cache.touch is not NULL:
         cache.touch(cache.intake, handle, wrapper)
     return entry
@@ -160,7 +160,7 @@ removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
 removed.entries += 1
 if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
     read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
-range_cache_unpin(memory, entry, removed.bytes - before)
+range_cache_unpin(held, removed.bytes - before)
 entry_release(&memory.entries, entry, 1)
 return
 """,
@@ -175,12 +175,12 @@ return
         origin="#22814",
         file=FILE,
         function="range_cache_unlink",
-        old="map_remove_near(&cache.map, key, handle, &removed.page)",
+        old="map_remove_near(&cache.map, key, handle, &removed.near)",
         new="""
 if not entry_retain(&memory.entries, entry):
     return
 entry_release(&memory.entries, entry, 1)
-map_remove_near(&cache.map, key, handle, &removed.page)
+map_remove_near(&cache.map, key, handle, &removed.near)
 """,
         suite="range_cache",
         breaks="I103, I43",
@@ -193,7 +193,7 @@ map_remove_near(&cache.map, key, handle, &removed.page)
         file=FILE,
         old=OWN_REFERENCE,
         new="""
-retained = entry_retain(&memory.entries, entry)
+retained = refcount_retain(&held.references)
 if not retained:
     return
 """,
@@ -246,7 +246,7 @@ else:
         old=OWN_REFERENCE,
         new="""
 stamped_lock_write(&wrapper.lock)
-retained = entry_retain(&memory.entries, entry)
+retained = refcount_retain(&held.references)
 stamped_unlock_write(&wrapper.lock)
 """,
         suite="range_cache",
@@ -259,7 +259,7 @@ stamped_unlock_write(&wrapper.lock)
         file=FILE,
         old=HIT,
         new="""
-if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entries, entry, key):
+if refcount_value(&held.references) > 1 and entry_is_at(held, key):
     if cache.touch is not NULL:
         stamped_lock_write(&wrapper.lock)
         cache.touch(cache.intake, handle, wrapper)
@@ -276,7 +276,7 @@ if entry_references(&memory.entries, entry) > 1 and entry_matches(&memory.entrie
         file=FILE,
         old=RETAIN,
         new="""
-if entry_retain(&memory.entries, entry):
+if refcount_retain(&held.references):
     if wrapper_unchanged(wrapper, stamp):
         break
 elif wrapper_unchanged(wrapper, stamp):
@@ -336,7 +336,7 @@ cdef inline uint32_t retain_what_it_says(
         file=FILE,
         old=OWN_REFERENCE,
         new="""
-retained = entry_retain(&memory.entries, entry)
+retained = refcount_retain(&held.references)
 entry_retain(&memory.entries, entry)
 """,
         suite="range_cache",
@@ -418,7 +418,7 @@ if found:
         title="a removed slice keeps its buffer in the size",
         origin="port",
         file=FILE,
-        old="range_cache_unpin(memory, entry, removed.bytes - before)",
+        old="range_cache_unpin(held, removed.bytes - before)",
         new="pass",
         suite="range_cache",
         breaks="RB-2",
@@ -428,8 +428,8 @@ if found:
         title="the length of a cached slice is not in the size",
         origin="port",
         file=FILE,
-        old="range_cache_pin(memory, entry, length)",
-        new="range_cache_pin(memory, entry, 0)",
+        old="range_cache_pin(entry_at(&memory.entries, entry), length)",
+        new="range_cache_pin(entry_at(&memory.entries, entry), 0)",
         suite="range_cache",
         breaks="RB-2, RB-3",
     ),

@@ -48,12 +48,12 @@ mpsc_poll(&base.intake.queue)
         file=FILE,
         old="""
 run.missing += verdict == MISSING
-wrapper_recycle(&base.memory.wrappers, handle)
+pool_chain(&run.dropped, handle, &wrapper.timestamp)
 """,
         new="""
 run.missing += verdict == MISSING
 if verdict != MISSING:
-    wrapper_recycle(&base.memory.wrappers, handle)
+    pool_chain(&run.dropped, handle, &wrapper.timestamp)
 """,
         suite="removal_queue",
         breaks="I23",
