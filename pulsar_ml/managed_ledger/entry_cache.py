@@ -58,7 +58,7 @@ class EntryCache:
         limiter: InflightReadsLimiter,
         executor: Executor,
         clock: Callable[[], int],
-        read_timeout_millis: int = 0,
+        read_timeout_ms: int = 0,
     ) -> None:
         self.manager = manager
         self.storage = storage
@@ -67,20 +67,20 @@ class EntryCache:
         self.clock = clock
         self.cached = manager.range_cache(name)
         self.pending = PendingReadsManager(
-            manager, self.start_read, read_timeout_millis=read_timeout_millis
+            manager, self.start_read, read_timeout_ms=read_timeout_ms
         )
         # Totals of inserted entries, for estimates; a lost update makes an estimate a little worse.
         self.inserted_entries = self.inserted_bytes = 0
         self.reading: dict[int, tuple[int, int, int]] = {}  # storage reads under way, by token
         self.closed = False
 
-    def insert(self, at: Position, data: bytes | Entry, *, expected_reads: int = 0) -> bool:
+    def insert(self, position: Position, data: bytes | Entry, *, expected_reads: int = 0) -> bool:
         """Caches an entry; False when the position is taken.
 
         The caller keeps its Entry either way.
         """
         inserted = self.cached.put(
-            at, data, expected_reads=expected_reads, timestamp_ns=self.clock()
+            position, data, expected_reads=expected_reads, timestamp_ns=self.clock()
         )
         if inserted:
             self.inserted_entries += 1
@@ -162,9 +162,9 @@ class EntryCache:
 
         RangeRead(self, ledger_id, first, last, expected_reads, on_done).start()
 
-    def has_entry(self, at: Position) -> bool:
+    def has_entry(self, position: Position) -> bool:
         """True if an entry is cached; does not count as an access."""
-        return at in self.cached
+        return position in self.cached
 
     def read_ahead(
         self,
@@ -315,14 +315,14 @@ class EntryCache:
 
     # Invalidation ---------------------------------------------------------------------------------
 
-    def invalidate_entries(self, before: Position) -> None:
+    def invalidate_entries(self, position: Position) -> None:
         """Forget what is before a position."""
-        self.cached.invalidate_entries(before)
+        self.cached.invalidate_entries(position)
 
     def invalidate_ledger(self, ledger_id: int) -> None:
         """Forget a ledger, and let nothing join its reads."""
         self.cached.remove_range((ledger_id, 0), (ledger_id + 1, 0), last_inclusive=False)
-        self.pending.invalidate(ledger_id)
+        self.pending.invalidate_ledger(ledger_id)
 
     def clear(self) -> None:
         self.cached.clear()

@@ -168,7 +168,7 @@ def test_a_clock_of_its_own_and_a_thread_exclude_each_other() -> None:
 
 
 def test_the_thread_evicts_what_puts_triggered_and_stop_waits_for_it() -> None:
-    with EntryCacheManager(max_size=1000, watermark=0.5, time_threshold_ms=1e9) as manager:
+    with EntryCacheManager(max_size=1000, watermark=0.5, time_threshold_ms=10**9) as manager:
         manager.start()
         manager.start()
         assert manager.stats().serving
@@ -184,21 +184,21 @@ def test_the_thread_evicts_what_puts_triggered_and_stop_waits_for_it() -> None:
 
 
 def test_the_thread_evicts_by_age_without_being_asked() -> None:
-    with EntryCacheManager(start=True, eviction_interval_ms=0.1, time_threshold_ms=0) as manager:
+    with EntryCacheManager(start=True, eviction_interval_ms=1, time_threshold_ms=0) as manager:
         fill(manager, 100)
         until(lambda: manager.size == 0)
         assert manager.stats().evictions == 0
 
 
 def test_a_shorter_interval_wakes_the_thread() -> None:
-    with EntryCacheManager(start=True, eviction_interval_ms=1e9, time_threshold_ms=0) as manager:
+    with EntryCacheManager(start=True, eviction_interval_ms=10**9, time_threshold_ms=0) as manager:
         fill(manager, 100)
-        manager.configure(eviction_interval_ms=0.1)
+        manager.configure(eviction_interval_ms=1)
         until(lambda: manager.size == 0)
 
 
 def test_closing_ends_the_thread_and_gives_everything_back() -> None:
-    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=0.1)
+    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=1)
     fill(manager, 500)
     manager.close()
     assert not manager.stats().serving
@@ -210,7 +210,7 @@ def test_closing_ends_the_thread_and_gives_everything_back() -> None:
 
 def test_a_manager_that_is_dropped_ends_its_thread() -> None:
     threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
-    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=0.1)
+    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=1)
     cache = manager.range_cache("a")
     assert not threads or len(os.listdir("/proc/self/task")) == threads + 1
     del manager
@@ -222,7 +222,7 @@ def test_a_manager_that_is_dropped_ends_its_thread() -> None:
 
 
 def test_the_books_are_right_after_many_threads_and_changing_settings() -> None:
-    with EntryCacheManager(max_size=2000, start=True, eviction_interval_ms=0.1) as manager:
+    with EntryCacheManager(max_size=2000, start=True, eviction_interval_ms=1) as manager:
 
         def work(name: str) -> None:
             cache = manager.range_cache(name)
@@ -249,7 +249,7 @@ def test_the_books_are_right_after_many_threads_and_changing_settings() -> None:
 
 
 def test_a_child_of_a_fork_has_no_thread_and_evicts_by_itself() -> None:
-    with EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=0.1) as manager:
+    with EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=1) as manager:
         fill(manager, 50)
         child = os.fork()
         if child == 0:

@@ -49,7 +49,7 @@ def test_a_thread_of_the_factory_fails_what_takes_too_long() -> None:
     settings = LedgerSettings(managed_ledger_read_entry_timeout_millis=1)
     with EntryCacheManager() as manager:
         with ManagedLedgerFactory(
-            storage, manager, settings=settings, check_interval_millis=1
+            storage, manager, settings=settings, check_interval_ms=1
         ) as factory:
             ledger = factory.open("a")
             at = ledger.add_entry(b"x")

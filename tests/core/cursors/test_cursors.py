@@ -112,7 +112,7 @@ class ActiveMachine(ContainerMachine):
     def __init__(self) -> None:
         super().__init__()
         self.container: ActiveManagedCursorContainer = ActiveManagedCursorContainer(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis=5, now_ns=0
+            continue_caching_added_entries_after_last_active_cursor_leaves_ms=5, now_ns=0
         )
 
     @rule(name=NAMES, at=PLACES)
@@ -262,7 +262,7 @@ def test_a_name_that_is_added_again_has_one_cursor(kind: type[Container]) -> Non
 
 
 def test_caching_ends_with_the_grace_period() -> None:
-    setting = {"continue_caching_added_entries_after_last_active_cursor_leaves_millis": 2}
+    setting = {"continue_caching_added_entries_after_last_active_cursor_leaves_ms": 2}
     container = ActiveManagedCursorContainer(**setting, now_ns=-MILLISECOND)
     assert container.should_cache_added_entry(now_ns=MILLISECOND - 1)
     assert not container.should_cache_added_entry(now_ns=MILLISECOND)
@@ -275,7 +275,7 @@ def test_caching_ends_with_the_grace_period() -> None:
 
 def test_without_a_grace_period_nothing_is_cached_when_nobody_is_active() -> None:
     container = ActiveManagedCursorContainer(
-        continue_caching_added_entries_after_last_active_cursor_leaves_millis=0
+        continue_caching_added_entries_after_last_active_cursor_leaves_ms=0
     )
     assert not container.should_cache_added_entry()
 
@@ -284,7 +284,7 @@ def test_without_a_grace_period_nothing_is_cached_when_nobody_is_active() -> Non
 def test_a_grace_period_outside_its_range_is_an_error(millis: int) -> None:
     with pytest.raises(InvalidSizeError, match=str(millis)):
         ActiveManagedCursorContainer(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis=millis
+            continue_caching_added_entries_after_last_active_cursor_leaves_ms=millis
         )
 
 

@@ -143,7 +143,7 @@ def test_a_closed_cache_refuses(cache: RangeCache) -> None:
 
 def test_acknowledgements_of_many_count_the_new_ones_and_resume_once() -> None:
     resumed: list[int] = []
-    state = AckState((7, -1), resume=lambda: resumed.append(1))
+    state = AckState((7, -1), on_resume=lambda: resumed.append(1))
     assert state.acknowledge((7, 1))
     assert state.acknowledge_all(np.array([[7, 0], [7, 1], [7, 3], [7, 3]])) == 2
     assert state.mark_delete_position == Position(7, 1)
