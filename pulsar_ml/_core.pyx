@@ -278,11 +278,12 @@ cdef bint is_int64(const Py_buffer* view) noexcept:
     return (code[0] == b"q" or code[0] == b"l") and code[1] == 0
 
 
-# The items of an array of 64-bit integers with a row of `columns` for each, or with one number; NULL
+# The items of an array of 64-bit integers: rows of so many columns, or numbers for one column. None
 # where the value is no array.
 cdef Block from_array(object value, Py_ssize_t columns, object error, str role, str form):
     cdef Block block
     cdef Py_buffer view
+    cdef Py_ssize_t i
     if not PyObject_CheckBuffer(value):
         return None
     try:
@@ -294,8 +295,8 @@ cdef Block from_array(object value, Py_ssize_t columns, object error, str role, 
                 columns > 1 and view.shape[1] != columns):
             raise error(f"an array of {role} has 64-bit integers and the shape {form}")
         block = new_block(view.shape[0], <size_t>columns * sizeof(int64_t))
-        if block.count:
-            memcpy(block.items, view.buf, <size_t>(block.count * columns) * sizeof(int64_t))
+        for i in range(block.count * columns):
+            (<int64_t*>block.items)[i] = (<const int64_t*>view.buf)[i]
         return block
     finally:
         PyBuffer_Release(&view)

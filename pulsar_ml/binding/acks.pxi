@@ -31,7 +31,8 @@ cdef object STORED_RANGE = Struct("<qqqq")
 
 EncodedAcks = namedtuple(
     "EncodedAcks",
-    ("mark_delete_position", "data", "ranges", "batches", "ranges_left", "batches_left", "metadata_left", "size"))
+    ("mark_delete_position", "data", "ranges", "batches", "ranges_left", "batches_left", "metadata_left",
+     "size"))
 EncodedAcks.__doc__ = """The result of :meth:`AckState.encode`.
 
 The mark-delete position, the bytes of ``ranges`` ranges and ``batches`` partly acknowledged
@@ -68,8 +69,8 @@ cdef class AckState:
     (managedLedgerMaxUnackedRangesToPersist), None leaves the decision to it. ``max_batches``:
     partly acknowledged batches (managedLedgerMaxBatchDeletedIndexToPersist), with or without a
     limit of bytes. ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
-    ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``on_resume()`` is called, in the
-    thread that acknowledged and outside every lock, when a dispatcher that was paused has to
+    ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``on_resume()`` is called, in
+    the thread that acknowledged and outside every lock, when a dispatcher that was paused has to
     read on. What it raises goes to sys.unraisablehook.
 
     All methods may be called from any number of threads. Raises InvalidSizeError,
@@ -145,7 +146,8 @@ cdef class AckState:
         if done == places.count:
             self.finish(ACK_NEW, resumed, "entry", None)
         elif change == ACK_INVALID:
-            self.finish(change, resumed, f"positions[{done}]: there is no entry {new_position(at[done])}", None)
+            self.finish(
+                change, resumed, f"positions[{done}]: there is no entry {new_position(at[done])}", None)
         else:
             self.finish(change, resumed, "entry", None)
         return added

@@ -395,6 +395,7 @@ cdef class ManagedCursorContainer(NamedCursors):
     """
 
     cdef CursorHeap native
+    cdef object unmoved         # the answer (recent, recent) of an update, or None
 
     def __cinit__(self):
         self.registry = &self.native.registry
@@ -454,4 +455,12 @@ cdef class ManagedCursorContainer(NamedCursors):
                 native_leave()
         if not version:
             return None
-        return self.from_place(change.previous), self.from_place(change.slowest)
+        previous = self.from_place(change.previous)
+        if change.slowest.tracked != change.previous.tracked or not position_equal(
+                change.slowest.at, change.previous.at):
+            return previous, self.from_place(change.slowest)
+        # Mostly the slowest position stays: the answer is the one of before.
+        answer = self.unmoved
+        if answer is None or (<tuple>answer)[0] is not previous:
+            answer = self.unmoved = (previous, previous)
+        return answer

@@ -189,7 +189,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             native_leave()
 
     def next_fire_ms(self) -> int | None:
-        """The time in milliseconds at which to call :meth:`fire` of any view of the topic; None when nothing is to come."""
+        """The time in milliseconds at which to call :meth:`fire` of any view of the topic; None
+        when nothing is to come.
+        """
         cdef int64_t at = 0
         cdef bint armed
         with nogil:

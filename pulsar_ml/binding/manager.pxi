@@ -132,9 +132,13 @@ cdef class EntryCacheManager:
         return cache
 
     def get(self, str name not None) -> RangeCache | None:
-        """The open cache of that managed ledger name, or None. It makes none."""
+        """The open cache of that managed ledger name, or None. It makes none.
+
+        Raises ClosedError.
+        """
         cdef RangeCache cache
         with self.naming:
+            self.check_open()
             cache = self.caches.get(name)
         return None if cache is None or cache.is_closed() else cache
 

@@ -108,13 +108,13 @@ cdef void reads_answer(
 cdef class PendingReadsManager:
     """The storage reads of one managed ledger that are under way: no entry is read twice at a time.
 
-    ``start_read(token, ledger_id, first, last, expected_reads)`` is called for each read of the storage,
-    with the ``expected_reads`` of the request that makes it; it answers by :meth:`complete` or
-    :meth:`fail`, once, from any thread, perhaps before it returns. What it raises fails the read.
-    ``read_timeout_ms`` (0: none) applies when :meth:`expire` is called.
+    ``start_read(token, ledger_id, first, last, expected_reads)`` is called for each read of the
+    storage, with the ``expected_reads`` of the request that makes it; it answers by
+    :meth:`complete` or :meth:`fail`, once, from any thread, perhaps before it returns. What it
+    raises fails the read. ``read_timeout_ms`` (0: none) applies when :meth:`expire` is called.
 
-    All methods may be called from any number of threads, also from inside ``start_read`` and callbacks.
-    Origin: ``PendingReadsManager`` of Pulsar 4.1.
+    All methods may be called from any number of threads, also from inside ``start_read`` and
+    callbacks. Origin: ``PendingReadsManager`` of Pulsar 4.1.
     """
 
     cdef NativeMemory owner
@@ -217,7 +217,8 @@ cdef class PendingReadsManager:
         return ClosedError("the pending reads were closed")
 
     def complete(self, token, list entries not None) -> bool:
-        """The storage's answer to ``start_read``; False when the read was completed or timed out before.
+        """The storage's answer to ``start_read``; False when the read was completed or timed out
+        before.
 
         Takes over the entries, which are new ones that nobody else holds: they are released
         afterwards, whatever the answer. Foreign entries are released, and missing ones fail the

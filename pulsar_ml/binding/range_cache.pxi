@@ -120,8 +120,8 @@ cdef class RangeCache:
                     raise TypeError(f"values[{taken}]={values[taken]!r} is not bytes-like") from None
                 taken += 1
                 if views[taken - 1].len > INT32_MAX:
-                    raise InvalidSizeError(
-                        f"values[{taken - 1}] of {views[taken - 1].len} bytes is too large; at most {INT32_MAX}")
+                    raise InvalidSizeError(f"values[{taken - 1}] of {views[taken - 1].len} bytes is too "
+                                           f"large; at most {INT32_MAX}")
             with nogil:
                 native_enter()
                 # As in put.

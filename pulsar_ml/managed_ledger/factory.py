@@ -137,6 +137,11 @@ class ManagedLedgerFactory(AfterFork):
                 )
             return ledger
 
+    def get(self, name: str) -> ManagedLedger | None:
+        """The open managed ledger of that name, or None."""
+        ledger = self.ledgers.get(name)
+        return None if ledger is None or ledger.closed else ledger
+
     def expire(self) -> None:
         """Runs the periodic tasks.
 

@@ -199,6 +199,10 @@ class ManagedLedger:
                 self.durable.add(cursor.name, cursor.mark_delete_position)
         return cursor
 
+    def get(self, name: str) -> ManagedCursor | None:
+        """The cursor of that name, or None."""
+        return self.cursors.get(name)
+
     def delete_cursor(self, name: str) -> None:
         """Deletes a cursor and its stored state.
 

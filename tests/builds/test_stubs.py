@@ -239,7 +239,8 @@ def test_every_method_of_the_core_takes_its_parameters_by_name() -> None:
         ("AckState", "set_metadata_bytes"): {"metadata_bytes": 5},
         ("AckState", "encode"): {"in_metadata_store": True},
         ("AckState", "restore"): {
-            "mark_delete_position": (1, -1), "data": b"", "ranges": 0, "batches": 0, **ACK_LIMITS, "on_resume": None},
+            "mark_delete_position": (1, -1), "data": b"", "ranges": 0, "batches": 0,
+            **ACK_LIMITS, "on_resume": None},
         **DELAYED,
     }  # fmt: skip
     manager = EntryCacheManager(**arguments["EntryCacheManager", "__new__"])

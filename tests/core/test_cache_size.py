@@ -93,7 +93,7 @@ def test_a_size_of_zero_refuses_puts_and_finds_nothing() -> None:
     "setting",
     [
         {"max_size": -1}, {"max_size": 2**63}, {"watermark": 0}, {"watermark": 1.01},
-        {"watermark": float("nan")}, {"eviction_interval_ms": 0}, {"eviction_interval_ms": float("inf")},
+        {"watermark": float("nan")}, {"eviction_interval_ms": 0}, {"eviction_interval_ms": 2**63},
         {"time_threshold_ms": -1}, {"max_requeue_count": 65536},
     ],
     ids=str,
@@ -107,6 +107,18 @@ def test_a_bad_setting_names_itself_and_changes_nothing(
     with pytest.raises(InvalidSizeError, match=name):
         manager.configure(**{"max_size": 77} | setting)
     assert manager.max_size == DEFAULT_MAX_SIZE
+
+
+@pytest.mark.parametrize(
+    "name", ["eviction_interval_ms", "time_threshold_ms", "time_threshold_max_ms"]
+)
+def test_a_time_is_a_whole_number_of_milliseconds(manager: EntryCacheManager, name: str) -> None:
+    for wrong in (0.5, 10.0, "10", None):
+        setting: dict[str, Any] = {name: wrong}
+        with pytest.raises(TypeError):
+            EntryCacheManager(**setting)
+        with pytest.raises(TypeError):
+            manager.configure(**setting)
 
 
 def test_an_unknown_policy_is_an_error_that_names_the_known_ones() -> None:

@@ -45,7 +45,7 @@ def test_the_face_that_is_fuzzed_is_all_of_it() -> None:
     assert len(found) >= 14
     assert "put" in members(_core.RangeCache)
     assert [each.name for each in parameters(_core.RangeCache, "put")] == [
-        "at", "value", "expected_reads", "timestamp_ns",
+        "position", "value", "expected_reads", "timestamp_ns",
     ]  # fmt: skip
 
 

@@ -154,15 +154,16 @@ def ledger_range(world: World) -> int:
 
 # By the name of the parameter.
 SENSIBLE: dict[str, Callable[[World], Any]] = {
-    **dict.fromkeys(("at", "mark_delete"), position),
-    **dict.fromkeys(("name", "topic"), lambda world: world.random.choice("abc")),
+    **dict.fromkeys(("position", "mark_delete_position"), position),
+    **dict.fromkeys(("name", "topic", "subscription"), lambda world: world.random.choice("abc")),
     **dict.fromkeys(("data", "value"), payload),
     "entries": entries,
     "positions": positions,
     "values": values,
+    "names": lambda world: [world.random.choice("abc") for _ in range(3)],
     "manager": lambda world: world.some("EntryCacheManager"),
     **dict.fromkeys(
-        ("callback", "listener", "trigger", "start", "visitor", "resume"),
+        ("callback", "trigger", "start_read", "visitor", "on_resume"),
         lambda world: world.callback(),
     ),
     **dict.fromkeys(("clock", "may_dispatch"), lambda world: None),

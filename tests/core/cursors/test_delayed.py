@@ -2,11 +2,13 @@ from __future__ import annotations
 
 import gc
 import threading
+from typing import Any
 
+import numpy as np
 import pytest
 
 from pulsar_ml import InMemoryDelayedDeliveryTrackerFactory
-from pulsar_ml.errors import ClosedError, InvalidPositionError, InvalidSizeError
+from pulsar_ml.errors import ClosedError, InvalidPositionError, InvalidSizeError, UsageError
 
 
 def factory(**settings: int) -> InMemoryDelayedDeliveryTrackerFactory:
@@ -219,3 +221,48 @@ def test_views_close_while_others_are_inside() -> None:
     assert wrong == []
     assert len(topics) == 0
     assert views[0].topic_delayed_messages == 0
+
+
+def test_many_messages_are_kept_as_one_by_one() -> None:
+    topics = factory()
+    view = topics.new_tracker("a")
+    ids = np.array([[3, 7], [3, 8], [3, 9]])
+    assert view.add_messages(ids, np.array([100, -1, 50]), now_ms=0) == 2
+    assert view.add_messages([(3, 1)], [70], now_ms=0) == 1
+    assert view.add_messages([], [], now_ms=0) == 0
+    assert view.get_scheduled_messages(10, now_ms=100) == [(3, 9), (3, 1), (3, 7)]
+
+
+@pytest.mark.parametrize(
+    ("positions", "times", "error", "message"),
+    [
+        ([(3, 7), (3, -2)], [100, 100], InvalidPositionError, r"positions\[1\] 3:-2"),
+        ([(3, 7), (3, 8)], [100], UsageError, "2 positions have 1 times"),
+        ([(3, 7)], [1.5], TypeError, "integer"),
+        ([(3, 7), (3, 8)], [100, 2**63], InvalidSizeError, r"deliver_at_ms\[1\]=9223372036854775808"),
+        ([(3, 7)], np.zeros((1, 2), np.int64), InvalidSizeError, r"shape \(n,\)"),
+        ([(3, 7)], np.zeros(1), InvalidSizeError, "64-bit integers"),
+        ([(3, 7)], 5, InvalidSizeError, "must be an array or a sequence"),
+    ],
+)  # fmt: skip
+def test_the_first_wrong_message_of_many_is_named_and_none_is_kept(
+    positions: Any, times: Any, error: type[Exception], message: str
+) -> None:
+    view = factory().new_tracker("a")
+    with pytest.raises(error, match=message):
+        view.add_messages(positions, times, now_ms=0)
+    assert view.number_of_delayed_messages() == 0
+    view.close()
+    with pytest.raises(ClosedError):
+        view.add_messages([(3, 7)], [100], now_ms=0)
+
+
+def test_a_view_is_looked_up_without_being_made() -> None:
+    topics = factory()
+    assert topics.get("a", "one") is None
+    view = topics.new_tracker("a", subscription="one")
+    assert topics.get("a", "one") is view
+    assert topics.get("a", "two") is None
+    view.close()
+    assert topics.get("a", "one") is None
+    assert len(topics) == 0
