@@ -265,12 +265,10 @@ cdef class RangeCache:
 
     def iterate(self, first, last):
         """Like get_range, one entry at a time."""
-        self.check_open()
-        cdef NativePosition low = to_position(first, "first")
-        cdef NativePosition high = to_position(last, "last")
-        check_range(low, high)
-        return RangeIterator.__new__(
-            RangeIterator, self, low.ledger_id, low.entry_id, high.ledger_id, high.entry_id)
+        cdef RangeIterator walk = RangeIterator.__new__(RangeIterator)
+        walk.cursor = to_walk(self, first, last)
+        walk.cache = self
+        return walk
 
     def iterate_cached(self, first, last):
         """Describe the cached entries of [first, last], ascending, one CachedEntry at a time.
@@ -278,12 +276,10 @@ cdef class RangeCache:
         It takes no reference and counts as no access. Raises InvalidPositionError (first > last
         included), ClosedError.
         """
-        self.check_open()
-        cdef NativePosition low = to_position(first, "first")
-        cdef NativePosition high = to_position(last, "last")
-        check_range(low, high)
-        return CachedIterator.__new__(
-            CachedIterator, self, low.ledger_id, low.entry_id, high.ledger_id, high.entry_id)
+        cdef CachedIterator walk = CachedIterator.__new__(CachedIterator)
+        walk.cursor = to_walk(self, first, last)
+        walk.cache = self
+        return walk
 
     def count_misses(self, entries, bytes) -> None:
         """Count what a reader had to take from storage: so many entries of so many bytes together.

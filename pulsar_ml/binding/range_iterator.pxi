@@ -3,6 +3,15 @@
 from collections import namedtuple
 
 
+# A walk over [first, last] of an open cache.
+cdef MapCursor to_walk(RangeCache cache, object first, object last) except *:
+    cache.check_open()
+    cdef NativePosition low = to_position(first, "first")
+    cdef NativePosition high = to_position(last, "last")
+    check_range(low, high)
+    return range_cache_cursor(low, high)
+
+
 @cython.final
 @cython.internal
 @cython.no_gc_clear
@@ -15,12 +24,6 @@ cdef class RangeIterator:
     cdef int next_handle, end_handle
     cdef bint fetching, ended
     cdef int64_t delivered      # bytes handed out of the present group
-
-    def __cinit__(self, RangeCache cache, int64_t first_ledger, int64_t first_entry,
-                  int64_t last_ledger, int64_t last_entry):
-        self.cache = cache
-        self.cursor = range_cache_cursor(position(first_ledger, first_entry),
-                                         position(last_ledger, last_entry))
 
     cdef void count(self) noexcept:
         # The iterator hands out the entries that the read found.
@@ -87,11 +90,7 @@ cdef class CachedIterator:
     cdef object group           # an iterator over those that were fetched
     cdef bint fetching, ended
 
-    def __cinit__(self, RangeCache cache, int64_t first_ledger, int64_t first_entry,
-                  int64_t last_ledger, int64_t last_entry):
-        self.cache = cache
-        self.cursor = range_cache_cursor(position(first_ledger, first_entry),
-                                         position(last_ledger, last_entry))
+    def __cinit__(self):
         self.group = iter(())
 
     def __iter__(self):

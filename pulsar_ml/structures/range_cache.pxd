@@ -27,8 +27,8 @@ from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
     EntryPool, entry_adopt_reads, entry_at, entry_expected_reads, entry_hold_reads, entry_matches,
-    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release, entry_retain,
-    payload_source,
+    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references,
+    entry_release, entry_retain, payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
