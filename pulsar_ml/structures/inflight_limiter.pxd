@@ -247,13 +247,12 @@ cdef inline Acquired limiter_acquire(
     return acquired
 
 
-# Takes permits as limiter_acquire does if no time matters: they fit, and no request waits. False:
-# nothing changed.
+# Takes permits as limiter_acquire does if no time matters: they fit, and no request waits. `taken`
+# is 0 before; it stays 0 without a limit. False: nothing changed.
 cdef inline bint limiter_try_acquire(
     InflightLimiter* limiter, int64_t permits, int64_t* taken
 ) noexcept nogil:
     cdef bint fits
-    taken[0] = 0
     if limiter.maximum <= 0:
         return True
     if permits > limiter.maximum:
