@@ -47,8 +47,9 @@ from pulsar_ml.structures.position cimport (
 )
 from pulsar_ml.structures.position_map cimport MapCursor
 from pulsar_ml.structures.range_cache cimport (
-    Removed as NativeRemoved, cache_memory_destroy, cache_memory_init, range_cache_cursor,
-    range_cache_delete, range_cache_exists, range_cache_new, range_cache_size,
+    CachedState, Removed as NativeRemoved, cache_memory_destroy, cache_memory_init, range_cache_cursor,
+    range_cache_delete, range_cache_exists, range_cache_look,
+    range_cache_new, range_cache_size,
 )
 from pulsar_ml.structures.read_count cimport read_count_release
 from pulsar_ml.structures.receive_buffer cimport (
@@ -123,10 +124,21 @@ cdef extern from *:
         *entry_id = PyLong_AsLongLongAndOverflow(PyTuple_GET_ITEM(value, 1), &second);
         return !first && !second;
     }
+
+    /* Reads a plain number of 64 bits; 0 for anything else. */
+    static int pml_plain_number(PyObject *value, long long *number)
+    {
+        int overflow = 0;
+        if (!PyLong_CheckExact(value))
+            return 0;
+        *number = PyLong_AsLongLongAndOverflow(value, &overflow);
+        return !overflow;
+    }
     """
     object native_new_position "pml_new_position"(object type, long long ledger_id, long long entry_id)
     bint plain_position "pml_plain_position"(
         object value, object type, long long* ledger_id, long long* entry_id)
+    bint plain_number "pml_plain_number"(object value, long long* number)
 
 
 cdef object position_type = Position
@@ -157,11 +169,11 @@ cdef int64_t to_id(object value, str role) except? -1:
         raise InvalidPositionError(f"{role}={value!r} does not fit a signed 64-bit id") from None
 
 
-cdef NativePosition to_stored(object value) except *:
-    cdef NativePosition at = to_position(value, "position")
+cdef NativePosition to_stored(object value, str role) except *:
+    cdef NativePosition at = to_position(value, role)
     if not position_is_stored(at):
         raise InvalidPositionError(
-            f"position {at.ledger_id}:{at.entry_id} names no stored entry; both ids must be >= 0")
+            f"{role} {at.ledger_id}:{at.entry_id} names no stored entry; both ids must be >= 0")
     return at
 
 
@@ -173,11 +185,35 @@ cdef int check_range(NativePosition first, NativePosition last) except -1:
     return 0
 
 
+# A whole number; others raise InvalidSizeError.
+cdef int64_t to_number(object value, str role, int64_t least, int64_t most) except? -1:
+    cdef long long number
+    if plain_number(value, &number):
+        if least <= number <= most:
+            return number
+    else:
+        value = PyNumber_Index(value)
+        if least <= value <= most:
+            return value
+    raise InvalidSizeError(f"{role}={value!r} is outside {least}..{most}")
+
+
+cdef int64_t to_size(object value, str role) except? -1:
+    return to_number(value, role, 0, INT64_MAX)
+
+
+cdef int32_t to_count(object value, str role, int32_t most) except? -1:
+    return <int32_t>to_number(value, role, 0, most)
+
+
+# Milliseconds as nanoseconds.
+cdef int64_t to_span(object value, str role, int64_t least) except? -1:
+    return to_number(value, role, least, INT64_MAX // MILLISECOND) * MILLISECOND
+
+
+# A time, which may be before the clock's zero.
 cdef int64_t to_time(object value, str role) except? -1:
-    try:
-        return PyNumber_Index(value)
-    except OverflowError:
-        raise InvalidSizeError(f"{role}={value!r} does not fit 64-bit nanoseconds") from None
+    return to_number(value, role, INT64_MIN, INT64_MAX)
 
 
 # The time of an argument; None is now on the monotonic clock.
@@ -194,20 +230,6 @@ cdef int64_t time_of(object clock, object value, str role) except? -1:
     return to_time(value, role)
 
 
-cdef int32_t to_count(object value, str role, int32_t most) except -1:
-    value = PyNumber_Index(value)
-    if not 0 <= value <= most:
-        raise InvalidSizeError(f"{role}={value!r} is outside 0..{most}")
-    return value
-
-
-cdef int64_t to_size(object value, str role) except -1:
-    value = PyNumber_Index(value)
-    if not 0 <= value <= INT64_MAX:
-        raise InvalidSizeError(f"{role}={value!r} must be at least 0 and fit 64 bits")
-    return value
-
-
 # The one place where a status becomes an exception.
 cdef int check_status(Status status, NativePosition at) except -1:
     if status == PML_OK:
@@ -219,23 +241,32 @@ cdef int check_status(Status status, NativePosition at) except -1:
     raise ReleasedError("the entry has no reference left")
 
 
-# Stored positions that were checked and copied: what becomes of the argument does not matter.
+# Arguments of calls for many, which were checked and copied: what becomes of the originals does not
+# matter. Also the memory of results.
 @cython.final
 @cython.internal
 @cython.no_gc
-cdef class Places:
-    cdef NativePosition* at
+cdef class Block:
+    cdef void* items
     cdef Py_ssize_t count
 
     def __dealloc__(self):
-        PyMem_Free(self.at)
+        PyMem_Free(self.items)
 
-    cdef int reserve(self, Py_ssize_t count) except -1:
-        self.at = <NativePosition*>PyMem_Malloc(<size_t>(count if count else 1) * sizeof(NativePosition))
-        if self.at is NULL:
-            raise AllocationError(f"no memory for {count} positions; nothing was changed")
-        self.count = count
-        return 0
+
+cdef Block new_block(Py_ssize_t count, size_t size):
+    cdef Block block = Block.__new__(Block)
+    block.items = PyMem_Malloc(<size_t>(count if count else 1) * size)
+    if block.items is NULL:
+        raise AllocationError(f"no memory for {count} items; nothing was changed")
+    block.count = count
+    return block
+
+
+cdef int check_length(Py_ssize_t expected, Py_ssize_t length, str role) except -1:
+    if length != expected:
+        raise UsageError(f"{expected} positions have {length} {role}")
+    return 0
 
 
 cdef bint is_int64(const Py_buffer* view) noexcept:
@@ -247,49 +278,81 @@ cdef bint is_int64(const Py_buffer* view) noexcept:
     return (code[0] == b"q" or code[0] == b"l") and code[1] == 0
 
 
-# An array of ids, or a sequence of positions.
-cdef Places to_places(object value):
-    cdef Places places = Places.__new__(Places)
+# The items of an array of 64-bit integers: rows of so many columns, or numbers for one column. None
+# where the value is no array.
+cdef Block from_array(object value, Py_ssize_t columns, object error, str role, str form):
+    cdef Block block
     cdef Py_buffer view
-    cdef const int64_t* ids
     cdef Py_ssize_t i
-    if PyObject_CheckBuffer(value):
-        try:
-            PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_ND)
-        except (BufferError, ValueError) as error:
-            raise InvalidPositionError(f"an array of positions must be contiguous: {error}") from None
-        try:
-            if not is_int64(&view) or view.ndim != 2 or view.shape[1] != 2:
-                raise InvalidPositionError(
-                    "an array of positions has 64-bit integers and the shape (n, 2): a ledger id and "
-                    "an entry id in each row")
-            places.reserve(view.shape[0])
-            ids = <const int64_t*>view.buf
-            for i in range(places.count):
-                places.at[i] = position(ids[2 * i], ids[2 * i + 1])
-        finally:
-            PyBuffer_Release(&view)
-        for i in range(places.count):
-            if not position_is_stored(places.at[i]):
-                to_stored((places.at[i].ledger_id, places.at[i].entry_id))
-        return places
-    # A tuple of its own: conversions run Python code, which may change a list.
+    if not PyObject_CheckBuffer(value):
+        return None
+    try:
+        PyObject_GetBuffer(value, &view, PyBUF_C_CONTIGUOUS | PyBUF_FORMAT | PyBUF_ND)
+    except (BufferError, ValueError) as failure:
+        raise error(f"an array of {role} must be contiguous: {failure}") from None
+    try:
+        if not is_int64(&view) or view.ndim != (1 if columns == 1 else 2) or (
+                columns > 1 and view.shape[1] != columns):
+            raise error(f"an array of {role} has 64-bit integers and the shape {form}")
+        block = new_block(view.shape[0], <size_t>columns * sizeof(int64_t))
+        for i in range(block.count * columns):
+            (<int64_t*>block.items)[i] = (<const int64_t*>view.buf)[i]
+        return block
+    finally:
+        PyBuffer_Release(&view)
+
+
+# A tuple of its own: conversions run Python code, which may change a list.
+cdef tuple to_rows(object value, object error, str role, str form):
     try:
         rows = iter(value)
     except TypeError:
-        raise InvalidPositionError(
-            f"positions must be an array or a sequence of positions, not {value!r}") from None
-    value = tuple(rows)
-    places.reserve(len(value))
+        raise error(f"{role} must be an array or a sequence of {form}, not {value!r}") from None
+    return tuple(rows)
+
+
+# An array of ids, or a sequence of positions. All are stored ones, unless `any_place`.
+cdef Block to_places(object value, bint any_place=False):
+    cdef Block places = from_array(
+        value, 2, InvalidPositionError, "positions", "(n, 2): a ledger id and an entry id in each row")
+    cdef NativePosition* at
+    cdef long long ledger_id, entry_id
+    cdef Py_ssize_t i
+    cdef tuple rows = None
+    if places is None:
+        rows = to_rows(value, InvalidPositionError, "positions", "positions")
+        places = new_block(len(rows), sizeof(NativePosition))
+    at = <NativePosition*>places.items
     for i in range(places.count):
-        places.at[i] = to_stored(value[i])
+        if rows is not None:
+            if plain_position(rows[i], position_type, &ledger_id, &entry_id):
+                at[i] = position(ledger_id, entry_id)
+            else:
+                at[i] = to_position(rows[i], f"positions[{i}]")
+        if not any_place and not position_is_stored(at[i]):
+            to_stored(new_position(at[i]), f"positions[{i}]")
     return places
+
+
+# An array of numbers, or a sequence of them.
+cdef Block to_numbers(object value, str role):
+    cdef Block numbers = from_array(value, 1, InvalidSizeError, role, "(n,)")
+    cdef long long number
+    cdef Py_ssize_t i
+    cdef tuple rows
+    if numbers is None:
+        rows = to_rows(value, InvalidSizeError, role, "numbers")
+        numbers = new_block(len(rows), sizeof(int64_t))
+        for i in range(numbers.count):
+            if not plain_number(rows[i], &number):
+                number = to_time(rows[i], f"{role}[{i}]")
+            (<int64_t*>numbers.items)[i] = number
+    return numbers
 
 
 include "binding/gate.pxi"
 include "binding/fork.pxi"
 include "binding/callbacks.pxi"
-include "binding/native_memory.pxi"
 include "binding/buffers.pxi"
 include "binding/entry.pxi"
 include "binding/range_cache.pxi"
@@ -300,5 +363,6 @@ include "binding/inflight_reads.pxi"
 include "binding/pending_reads.pxi"
 include "binding/acks.pxi"
 include "binding/delayed.pxi"
+include "binding/delayed_view.pxi"
 include "binding/triggers.pxi"
 include "binding/handed_out.pxi"

@@ -364,6 +364,9 @@ cdef class Bare:
     def one(self, argument) -> int:
         return 0
 
+    def two(self, first, second, *, third=None) -> int:
+        return 0
+
 
 def sizes() -> dict:
     """Bytes of the native objects that a cached entry needs a share of."""

@@ -13,7 +13,8 @@ from pulsar_ml.structures.ack_ranges cimport (
 )
 from pulsar_ml.structures.ack_state cimport (
     ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, DISPATCH_DELAYED, DISPATCH_NORMAL, DISPATCH_REPLAY, AckScope,
-    AckState as NativeAckState, DispatchKind, ack_state_add, ack_state_add_index, ack_state_add_up_to,
+    AckState as NativeAckState, DispatchKind, ack_state_add, ack_state_add_all, ack_state_add_index,
+    ack_state_add_up_to,
     ack_state_configure, ack_state_contains, ack_state_contains_index, ack_state_destroy, ack_state_encode,
     ack_state_end_ledger, ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
     ack_state_set_metadata,
@@ -30,7 +31,8 @@ cdef object STORED_RANGE = Struct("<qqqq")
 
 EncodedAcks = namedtuple(
     "EncodedAcks",
-    ("mark_delete", "data", "ranges", "batches", "ranges_left", "batches_left", "metadata_left", "size"))
+    ("mark_delete_position", "data", "ranges", "batches", "ranges_left", "batches_left", "metadata_left",
+     "size"))
 EncodedAcks.__doc__ = """The result of :meth:`AckState.encode`.
 
 The mark-delete position, the bytes of ``ranges`` ranges and ``batches`` partly acknowledged
@@ -60,15 +62,15 @@ cdef class AckState:
     """The acknowledgements of one cursor, within the limits of what is stored, and the pauses of
     its dispatcher.
 
-    ``mark_delete``: everything up to it is acknowledged; (ledger, -1) is before a ledger's first
-    entry.
+    ``mark_delete_position``: everything up to it is acknowledged; (ledger, -1) is before a ledger's
+    first entry.
     ``max_bytes``: of all metadata that is stored, 1024 to 5 MiB
     (managedLedgerMaxAckStateInBytesToPersist); a number takes the place of ``max_ranges``
     (managedLedgerMaxUnackedRangesToPersist), None leaves the decision to it. ``max_batches``:
     partly acknowledged batches (managedLedgerMaxBatchDeletedIndexToPersist), with or without a
     limit of bytes. ``max_ranges_in_metadata_store`` limits what is encoded for the metadata store.
-    ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``resume()`` is called, in the
-    thread that acknowledged and outside every lock, when a dispatcher that was paused has to
+    ``pause_dispatch``: dispatcherPauseOnAckStatePersistentEnabled. ``on_resume()`` is called, in
+    the thread that acknowledged and outside every lock, when a dispatcher that was paused has to
     read on. What it raises goes to sys.unraisablehook.
 
     All methods may be called from any number of threads. Raises InvalidSizeError,
@@ -77,15 +79,16 @@ cdef class AckState:
 
     cdef NativeAckState native
     cdef AckLimits limits
-    cdef object resume
+    cdef object on_resume
 
     def __cinit__(
-        self, mark_delete, *, max_bytes=FIVE_MIB, max_ranges=10000, max_batches=10000,
-        max_ranges_in_metadata_store=1000, bint pause_dispatch=False, resume=None
+        self, mark_delete_position, *, max_bytes=FIVE_MIB, max_ranges=10000, max_batches=10000,
+        max_ranges_in_metadata_store=1000, bint pause_dispatch=False, on_resume=None
     ):
-        self.resume = None if resume is None else check_callable(resume, "resume")
+        self.on_resume = None if on_resume is None else check_callable(on_resume, "on_resume")
         self.limits = to_limits(max_bytes, max_ranges, max_batches, max_ranges_in_metadata_store)
-        ack_state_init(&self.native, to_position(mark_delete, "mark_delete"), self.limits, pause_dispatch)
+        ack_state_init(&self.native, to_position(mark_delete_position, "mark_delete_position"), self.limits,
+                       pause_dispatch)
 
     def __dealloc__(self):
         with nogil:
@@ -96,12 +99,12 @@ cdef class AckState:
     # Ends a change: raises for a refused one, and resumes the dispatcher. What is not there, and
     # where; or without a place, the message.
     cdef bint finish(self, AckChange change, uint32_t resumed, str what, object at) except -1:
-        if resumed and self.resume is not None:
+        if resumed and self.on_resume is not None:
             try:
-                self.resume()
+                self.on_resume()
             except BaseException as error:
                 # The change was made, whatever the dispatcher says.
-                report_unraisable(error, self.resume)
+                report_unraisable(error, self.on_resume)
         if change == ACK_NO_MEMORY:
             raise AllocationError("no native memory left; nothing was changed")
         if change == ACK_INVALID:
@@ -110,53 +113,51 @@ cdef class AckState:
             raise InvalidPositionError(f"{what}, by what was said of ledgers and batches before")
         return change == ACK_NEW
 
-    def acknowledge(self, at) -> bool:
+    def acknowledge(self, position) -> bool:
         """Acknowledge one entry; False when it was acknowledged before. InvalidPositionError for an
         entry behind the end of its ledger.
         """
-        cdef NativePosition place = to_stored(at)
+        cdef NativePosition place = to_stored(position, "position")
         cdef AckChange change
         cdef uint32_t resumed
         with nogil:
             native_enter()
             change = ack_state_add(&self.native, place, &resumed)
             native_leave()
-        return self.finish(change, resumed, "entry", at)
+        return self.finish(change, resumed, "entry", position)
 
     def acknowledge_all(self, positions) -> int:
         """Acknowledge many entries and return how many were not acknowledged before.
 
         ``positions`` is an array of 64-bit integers with the shape (n, 2), a ledger id and an entry
-        id in each row, or a sequence of positions; all are checked first. Gives the GIL up once.
-        InvalidPositionError for an entry behind the end of its ledger: those before it are
-        acknowledged then.
+        id in each row, or a sequence of positions. Gives the GIL up once. InvalidPositionError for
+        an entry behind the end of its ledger, and then nothing changed; AllocationError, and then
+        those before are acknowledged.
         """
-        cdef Places places = to_places(positions)
-        cdef AckChange change = ACK_NEW
-        cdef uint32_t resumed = 0, one = 0
-        cdef Py_ssize_t i = 0
-        cdef int64_t added = 0
+        cdef Block places = to_places(positions)
+        cdef const NativePosition* at = <const NativePosition*>places.items
+        cdef AckChange change
+        cdef uint32_t resumed
+        cdef int64_t added, done
         with nogil:
             native_enter()
-            while i < places.count:
-                change = ack_state_add(&self.native, places.at[i], &one)
-                resumed |= one
-                if change == ACK_NO_MEMORY or change == ACK_INVALID:
-                    break
-                added += change == ACK_NEW
-                i += 1
+            change = ack_state_add_all(&self.native, at, places.count, &done, &added, &resumed)
             native_leave()
-        if i < places.count:
-            self.finish(change, resumed, "entry", new_position(places.at[i]))
-        self.finish(ACK_NEW, resumed, "entry", None)
+        if done == places.count:
+            self.finish(ACK_NEW, resumed, "entry", None)
+        elif change == ACK_INVALID:
+            self.finish(
+                change, resumed, f"positions[{done}]: there is no entry {new_position(at[done])}", None)
+        else:
+            self.finish(change, resumed, "entry", None)
         return added
 
-    def acknowledge_index(self, at, index, *, batch_size) -> bool:
+    def acknowledge_index(self, position, index, *, batch_size) -> bool:
         """Acknowledge one message of an entry that is a batch.
 
         The last one acknowledges the entry.
         """
-        cdef NativePosition place = to_stored(at)
+        cdef NativePosition place = to_stored(position, "position")
         cdef int32_t size = to_count(batch_size, "batch_size", INT32_MAX)
         cdef int32_t which = to_count(index, "index", INT32_MAX)
         cdef AckChange change
@@ -166,19 +167,19 @@ cdef class AckState:
             change = ack_state_add_index(&self.native, place, size, which, &resumed)
             native_leave()
         if change == ACK_INVALID:
-            return self.finish(change, resumed, f"message {which} of {size} in entry", at)
-        return self.finish(change, resumed, "message", at)
+            return self.finish(change, resumed, f"message {which} of {size} in entry", position)
+        return self.finish(change, resumed, "message", position)
 
-    def mark_delete(self, at) -> bool:
+    def mark_delete(self, position) -> bool:
         """Acknowledge everything up to an entry; False when that was acknowledged before."""
-        cdef NativePosition place = to_position(at, "at")
+        cdef NativePosition place = to_position(position, "position")
         cdef AckChange change
         cdef uint32_t resumed
         with nogil:
             native_enter()
             change = ack_state_add_up_to(&self.native, place, &resumed)
             native_leave()
-        return self.finish(change, resumed, "entry", at)
+        return self.finish(change, resumed, "entry", position)
 
     def end_ledger(self, ledger_id, last_entry_id, following) -> bool:
         """Say that a ledger ends with an entry (-1: it has none) and the log goes on with entry 0
@@ -208,9 +209,9 @@ cdef class AckState:
             native_leave()
         return new_position(at)
 
-    def __contains__(self, at) -> bool:
+    def __contains__(self, position) -> bool:
         """True if the whole entry is acknowledged."""
-        cdef NativePosition place = to_position(at, "position")
+        cdef NativePosition place = to_position(position, "position")
         cdef bint found
         with nogil:
             native_enter()
@@ -218,9 +219,9 @@ cdef class AckState:
             native_leave()
         return found
 
-    def contains_index(self, at, index) -> bool:
+    def contains_index(self, position, index) -> bool:
         """True if one message of a batch entry is acknowledged."""
-        cdef NativePosition place = to_position(at, "position")
+        cdef NativePosition place = to_position(position, "position")
         cdef int32_t which = to_count(index, "index", INT32_MAX)
         cdef bint found
         with nogil:
@@ -240,7 +241,7 @@ cdef class AckState:
     # Dispatch -------------------------------------------------------------------------------------
 
     def may_dispatch(self, *, bint replay=False, bint delayed=False) -> bool:
-        """True if the dispatcher may read on. After False, ``resume`` is called once it may; the
+        """True if the dispatcher may read on. After False, ``on_resume`` is called once it may; the
         dispatcher then calls this again. ``delayed``: on behalf of messages that are due; they are
         held back alike, as in the proposal, and a dispatch of them takes no wake-up from a dispatch
         of others.
@@ -297,11 +298,11 @@ cdef class AckState:
         return encode_acks(self, ACK_IN_STORE if in_metadata_store else ACK_IN_LEDGER)
 
     @classmethod
-    def restore(cls, mark_delete, bytes data not None, ranges, batches, **limits) -> AckState:
+    def restore(cls, mark_delete_position, bytes data not None, ranges, batches, **limits) -> AckState:
         """The state that was encoded; other keywords as for the class. StorageError for damaged
         bytes.
         """
-        cdef AckState state = cls(mark_delete, **limits)
+        cdef AckState state = cls(mark_delete_position, **limits)
         cdef int64_t n_ranges = to_size(ranges, "ranges")
         cdef int64_t n_batches = to_size(batches, "batches")
         cdef const unsigned char* at = data
@@ -314,7 +315,7 @@ cdef class AckState:
         if restored == ACK_DAMAGED:
             raise StorageError(
                 f"{length} bytes are not {n_ranges} ascending ranges and {n_batches} batches behind "
-                f"{mark_delete}")
+                f"{mark_delete_position}")
         if restored != ACK_RESTORED:
             raise AllocationError("no native memory left for the acknowledgements")
         return state

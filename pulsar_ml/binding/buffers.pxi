@@ -72,12 +72,12 @@ cdef class ReceiveBuffer:
             PyBuffer_Release(&view)
         return start
 
-    def slice(self, start, length) -> BufferSlice:
+    def slice(self, offset, length) -> BufferSlice:
         """Received bytes, without a copy.
 
         Raises InvalidSizeError, ReleasedError, AllocationError.
         """
-        cdef int64_t first = to_count(start, "start", INT32_MAX)
+        cdef int64_t first = to_count(offset, "offset", INT32_MAX)
         cdef int64_t size = to_count(length, "length", INT32_MAX)
         cdef BufferSlice part
         self.check_usable()

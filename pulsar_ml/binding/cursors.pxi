@@ -5,49 +5,43 @@
 # gate is not needed.
 
 import threading
+from collections import namedtuple
 
 from cpython.dict cimport PyDict_GetItemWithError
 from libc.stdint cimport uint64_t
 
 from pulsar_ml.structures.active_cursors cimport (
     ActiveCursors, ActiveMemory, active_cursors_add, active_cursors_destroy,
-    active_cursors_init, active_cursors_rank, active_cursors_rank_at, active_cursors_remove,
-    active_cursors_replace, active_cursors_should_cache, active_cursors_slowest,
-    active_cursors_update, active_memory_destroy, active_memory_init,
+    active_cursors_init, active_cursors_look, active_cursors_rank, active_cursors_rank_at,
+    active_cursors_remove, active_cursors_replace, active_cursors_should_cache, active_cursors_slowest,
+    active_cursors_slowest_cursor, active_cursors_update, active_memory_destroy, active_memory_init,
 )
 from pulsar_ml.structures.cursor_heap cimport (
-    CursorHeap, SlowestChange, cursor_heap_add, cursor_heap_destroy, cursor_heap_init, cursor_heap_remove,
-    cursor_heap_replace, cursor_heap_slowest, cursor_heap_update, heap_pool_init,
+    CursorHeap, SlowestChange, cursor_heap_add, cursor_heap_destroy, cursor_heap_init, cursor_heap_look,
+    cursor_heap_remove, cursor_heap_replace, cursor_heap_slowest, cursor_heap_slowest_cursor,
+    cursor_heap_update, heap_pool_init,
 )
 from pulsar_ml.structures.cursor_registry cimport (
-    CursorPosition, CursorRegistry, registry_has_durable, registry_size, registry_version,
-    tracked_at, untracked,
+    CursorPosition, CursorRegistry, CursorState, registry_has_durable, registry_size, registry_state,
+    registry_version, tracked_at, untracked,
 )
 from pulsar_ml.structures.object_pool cimport Pool, pool_destroy
 
 
 cdef enum:
     MOST_CURSORS = 1 << 24      # of each kind in one process
-    MILLISECOND_NS = 1000000
     FEW_CURSORS = 256           # with more, a call may sort for longer than others should wait
+
+
+CursorInfo = namedtuple("CursorInfo", ("name", "position", "durable"))
+CursorInfo.__doc__ = """A cursor of a container; without a position (None) it is not tracked."""
+CursorInfo.__module__ = "pulsar_ml._core"
 
 
 cdef CursorPosition to_cursor_position(object value) except *:
     if value is None:
         return untracked()
     return tracked_at(to_position(value, "position"))
-
-
-cdef int64_t to_grace(object value, str role) except -1:
-    cdef int64_t most = INT64_MAX // MILLISECOND_NS
-    value = PyNumber_Index(value)
-    if not 0 <= value <= most:
-        raise InvalidSizeError(f"{role}={value!r} is outside 0..{most}")
-    return <int64_t>value * MILLISECOND_NS
-
-
-cdef object no_cursor_memory(str name):
-    return AllocationError(f"no native memory for the cursor {name!r}; nothing was changed")
 
 
 # The memory of all containers of the process: what one gives back the next one takes.
@@ -69,13 +63,15 @@ cdef class NativeCursorMemory:
 cdef NativeCursorMemory cursor_memory = NativeCursorMemory.__new__(NativeCursorMemory)
 
 
-# What both containers know of their cursors: names, and the registry that counts them.
+# Cursors by name in a registry that counts them. The native operations are those of the two
+# containers.
 @cython.internal
 @cython.no_gc
 cdef class NamedCursors:
     cdef NativeCursorMemory owner
     cdef CursorRegistry* registry
-    cdef dict ids
+    cdef dict ids               # by name
+    cdef dict names             # by id
     cdef object naming          # held while a name comes or goes
     cdef object recent          # the Position that was answered last, None for none
     cdef NativePosition recent_at
@@ -85,7 +81,30 @@ cdef class NamedCursors:
             raise TypeError("a container of cursors is active or not; create one of the two classes")
         self.owner = cursor_memory
         self.ids = {}
+        self.names = {}
         self.naming = GatedLock.__new__(GatedLock)
+
+    # The data version of the change, or 0 without memory; an id of 0 adds a cursor.
+    cdef int64_t native_put(self, uint64_t* id, CursorPosition target, bint durable) noexcept nogil:
+        return 0
+
+    cdef void native_remove(self, uint64_t id, int64_t now) noexcept nogil:
+        pass
+
+    # The data version of the change, or 0 when the cursor did not move.
+    cdef int64_t native_update(
+        self, uint64_t id, CursorPosition target, SlowestChange* change
+    ) noexcept nogil:
+        return 0
+
+    cdef CursorPosition native_slowest(self) noexcept nogil:
+        return untracked()
+
+    cdef CursorState native_look(self, uint64_t id) noexcept nogil:
+        return registry_state(NULL, untracked())
+
+    cdef CursorState native_slowest_cursor(self) noexcept nogil:
+        return registry_state(NULL, untracked())
 
     cdef uint64_t id_of(self, str name) except? 0:
         cdef PyObject* found = PyDict_GetItemWithError(self.ids, name)
@@ -102,6 +121,107 @@ cdef class NamedCursors:
             self.recent = new_position(seen.at)
             self.recent_at = seen.at
         return self.recent
+
+    cdef object info(self, str name, CursorState state):
+        return CursorInfo(
+            name, new_position(state.place.at) if state.place.tracked else None, bool(state.durable))
+
+    def add(self, str name not None, position=None, *, bint durable=True) -> None:
+        """Register a cursor, at a position or without one.
+
+        A name that is there already keeps its place in the order and gets this position and
+        durability. Raises InvalidPositionError, AllocationError.
+        """
+        cdef CursorPosition target = to_cursor_position(position)
+        cdef uint64_t id = 0
+        cdef int64_t version
+        with self.naming:
+            id = self.id_of(name)
+            with nogil:
+                native_enter()
+                version = self.native_put(&id, target, durable)
+                native_leave()
+            if not version:
+                raise AllocationError(f"no native memory for the cursor {name!r}; nothing was changed")
+            self.ids[name] = id
+            self.names[id] = name
+
+    # Removes a cursor at a time; False when there is none of that name.
+    cdef bint remove(self, str name, int64_t now) except -1:
+        cdef uint64_t id = 0
+        with self.naming:
+            id = self.ids.pop(name, 0)
+            with nogil:
+                native_enter()
+                self.native_remove(id, now)
+                native_leave()
+            self.names.pop(id, None)
+        return id != 0
+
+    def update_cursors(self, names, positions) -> int:
+        """Say where many cursors are now; return how many moved, which are those that
+        :meth:`update_cursor` moves.
+
+        ``names`` are as many strings as ``positions``, which are an array of 64-bit integers with
+        the shape (n, 2), or a sequence of positions. All are checked first, and the GIL is given up
+        once. Raises InvalidPositionError, TypeError (a name that is no string), UsageError (other
+        numbers of names).
+        """
+        cdef Block places = to_places(positions, True)
+        cdef Block block = new_block(places.count, sizeof(uint64_t))
+        cdef const NativePosition* at = <const NativePosition*>places.items
+        cdef uint64_t* ids = <uint64_t*>block.items
+        cdef SlowestChange change
+        cdef Py_ssize_t i
+        cdef int64_t moved = 0
+        cdef tuple rows = tuple(names)
+        check_length(places.count, len(rows), "names")
+        for i in range(places.count):
+            if not isinstance(rows[i], str):
+                raise TypeError(f"names[{i}]={rows[i]!r} must be a string")
+        for i in range(places.count):
+            ids[i] = self.id_of(rows[i])
+        with nogil:
+            native_enter()
+            for i in range(places.count):
+                moved += self.native_update(ids[i], tracked_at(at[i]), &change) != 0
+            native_leave()
+        return moved
+
+    def get(self, str name not None) -> CursorInfo | None:
+        """The cursor of a name with its position, or None."""
+        cdef uint64_t id = self.id_of(name)
+        cdef CursorState state
+        with nogil:
+            native_enter()
+            state = self.native_look(id)
+            native_leave()
+        return self.info(name, state) if state.id else None
+
+    def slowest_cursor(self) -> CursorInfo | None:
+        """The cursor at the lowest position, None when none is tracked.
+
+        Of several at that position, the one that was registered first.
+        """
+        cdef CursorState state
+        with self.naming:
+            with nogil:
+                native_enter()
+                state = self.native_slowest_cursor()
+                native_leave()
+            return self.info(self.names[state.id], state) if state.id else None
+
+    def slowest_cursor_position(self) -> Position | None:
+        """The lowest position of all tracked cursors, None when there is none."""
+        cdef CursorPosition slowest
+        if self.is_small():
+            slowest = self.native_slowest()
+        else:
+            with nogil:
+                native_enter()
+                slowest = self.native_slowest()
+                native_leave()
+        return self.from_place(slowest)
 
     @property
     def is_empty(self) -> bool:
@@ -146,10 +266,10 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
     Positions are recorded at once and sorted by the next query. A cursor without a position (None)
     is registered and counts for the size, not for ranks or the slowest position.
 
-    ``continue_caching_added_entries_after_last_active_cursor_leaves_millis``: for how long entries
-    that are added are still worth caching when no cursor is active; Pulsar's setting of that name.
-    ``now_ns`` is when the container begins, by default the monotonic clock now. Raises
-    InvalidSizeError for a negative time.
+    ``continue_caching_added_entries_after_last_active_cursor_leaves_ms``: for how long entries that
+    are added are still worth caching when no cursor is active; Pulsar's setting of that name, in
+    milliseconds. ``now_ns`` is when the container begins, by default the monotonic clock now.
+    Raises InvalidSizeError for a negative time.
 
     All methods may be called from any number of threads. Origin:
     ``ActiveManagedCursorContainerImpl`` of Pulsar 4.1 (PIP-430), with ranks that are right after
@@ -159,11 +279,11 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
     cdef ActiveCursors native
 
     def __cinit__(
-        self, *, continue_caching_added_entries_after_last_active_cursor_leaves_millis=2000, now_ns=None
+        self, *, continue_caching_added_entries_after_last_active_cursor_leaves_ms=2000, now_ns=None
     ):
-        cdef int64_t grace = to_grace(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis,
-            "continue_caching_added_entries_after_last_active_cursor_leaves_millis")
+        cdef int64_t grace = to_span(
+            continue_caching_added_entries_after_last_active_cursor_leaves_ms,
+            "continue_caching_added_entries_after_last_active_cursor_leaves_ms", 0)
         self.registry = &self.native.registry
         active_cursors_init(&self.native, &self.owner.active, grace, to_now(now_ns, "now_ns"))
 
@@ -174,50 +294,42 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
                 active_cursors_destroy(&self.native)
                 native_leave()
 
-    def add(self, str name not None, at=None, *, bint durable=True) -> None:
-        """Register a cursor, at a position or without one.
+    cdef int64_t native_put(self, uint64_t* id, CursorPosition target, bint durable) noexcept nogil:
+        if id[0]:
+            return active_cursors_replace(&self.native, id[0], target, durable)
+        return active_cursors_add(&self.native, target, durable, id)
 
-        A name that is there already keeps its place in the order and gets this position and
-        durability. Raises InvalidPositionError, AllocationError.
-        """
-        cdef CursorPosition target = to_cursor_position(at)
-        cdef uint64_t id = 0
-        cdef int64_t version
-        with self.naming:
-            id = self.id_of(name)
-            with nogil:
-                native_enter()
-                if id:
-                    version = active_cursors_replace(&self.native, id, target, durable)
-                else:
-                    version = active_cursors_add(&self.native, target, durable, &id)
-                native_leave()
-            if not version:
-                raise no_cursor_memory(name)
-            self.ids[name] = id
+    cdef void native_remove(self, uint64_t id, int64_t now) noexcept nogil:
+        active_cursors_remove(&self.native, id, now)
+
+    cdef int64_t native_update(
+        self, uint64_t id, CursorPosition target, SlowestChange* change
+    ) noexcept nogil:
+        return active_cursors_update(&self.native, id, target)
+
+    cdef CursorPosition native_slowest(self) noexcept nogil:
+        return active_cursors_slowest(&self.native)
+
+    cdef CursorState native_look(self, uint64_t id) noexcept nogil:
+        return active_cursors_look(&self.native, id)
+
+    cdef CursorState native_slowest_cursor(self) noexcept nogil:
+        return active_cursors_slowest_cursor(&self.native)
 
     def remove_cursor(self, str name not None, *, now_ns=None) -> bool:
         """Remove a cursor; False when there is none of that name.
 
         ``now_ns`` begins the time for which caching goes on when it was the last one.
         """
-        cdef int64_t now = to_now(now_ns, "now_ns")
-        cdef uint64_t id = 0
-        with self.naming:
-            id = self.ids.pop(name, 0)
-            with nogil:
-                native_enter()
-                active_cursors_remove(&self.native, id, now)
-                native_leave()
-        return id != 0
+        return self.remove(name, to_now(now_ns, "now_ns"))
 
-    def update_cursor(self, str name not None, at) -> bool:
+    def update_cursor(self, str name not None, position) -> bool:
         """Say where a cursor is now; with None it is not tracked any more. False for an unknown
         name.
 
         Raises InvalidPositionError.
         """
-        cdef CursorPosition target = to_cursor_position(at)
+        cdef CursorPosition target = to_cursor_position(position)
         cdef uint64_t id = self.id_of(name)
         cdef int64_t version
         if self.is_small():
@@ -244,14 +356,14 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
             native_leave()
         return rank
 
-    def number_of_cursors_at_position_or_before(self, str name, at) -> int:
+    def number_of_cursors_at_position_or_before(self, str name, position) -> int:
         """The number of tracked cursors at a position or before it.
 
         The reads to expect of entries that are read from storage ahead of a cursor. ``name`` is the
         cursor from which the count is short, or None; it changes nothing but the time. Raises
         InvalidPositionError.
         """
-        cdef NativePosition place = to_position(at, "position")
+        cdef NativePosition place = to_position(position, "position")
         cdef uint64_t id = self.id_of(name)
         cdef int64_t rank
         with nogil:
@@ -260,18 +372,6 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
             native_leave()
         return rank
 
-    def slowest_cursor_position(self) -> Position | None:
-        """The lowest position of all tracked cursors, None when there is none."""
-        cdef CursorPosition slowest
-        if self.is_small():
-            slowest = active_cursors_slowest(&self.native)
-        else:
-            with nogil:
-                native_enter()
-                slowest = active_cursors_slowest(&self.native)
-                native_leave()
-        return self.from_place(slowest)
-
     def should_cache_added_entry(self, *, now_ns=None) -> bool:
         """True if an entry that is added now is worth caching.
 
@@ -279,7 +379,6 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
         left, or after the container began.
         """
         return active_cursors_should_cache(&self.native, to_now(now_ns, "now_ns"))
-
 
 
 @cython.final
@@ -296,6 +395,7 @@ cdef class ManagedCursorContainer(NamedCursors):
     """
 
     cdef CursorHeap native
+    cdef object unmoved         # the answer (recent, recent) of an update, or None
 
     def __cinit__(self):
         self.registry = &self.native.registry
@@ -308,48 +408,41 @@ cdef class ManagedCursorContainer(NamedCursors):
                 cursor_heap_destroy(&self.native)
                 native_leave()
 
-    def add(self, str name not None, at=None, *, bint durable=True) -> None:
-        """Register a cursor, at a position or without one.
+    cdef int64_t native_put(self, uint64_t* id, CursorPosition target, bint durable) noexcept nogil:
+        if id[0]:
+            return cursor_heap_replace(&self.native, id[0], target, durable)
+        return cursor_heap_add(&self.native, target, durable, id)
 
-        A name that is there already keeps its place in the order and gets this position and
-        durability. Raises InvalidPositionError, AllocationError.
-        """
-        cdef CursorPosition target = to_cursor_position(at)
-        cdef uint64_t id = 0
-        cdef int64_t version
-        with self.naming:
-            id = self.id_of(name)
-            with nogil:
-                native_enter()
-                if id:
-                    version = cursor_heap_replace(&self.native, id, target, durable)
-                else:
-                    version = cursor_heap_add(&self.native, target, durable, &id)
-                native_leave()
-            if not version:
-                raise no_cursor_memory(name)
-            self.ids[name] = id
+    cdef void native_remove(self, uint64_t id, int64_t now) noexcept nogil:
+        cursor_heap_remove(&self.native, id)
+
+    cdef int64_t native_update(
+        self, uint64_t id, CursorPosition target, SlowestChange* change
+    ) noexcept nogil:
+        return cursor_heap_update(&self.native, id, target, change)
+
+    cdef CursorPosition native_slowest(self) noexcept nogil:
+        return cursor_heap_slowest(&self.native)
+
+    cdef CursorState native_look(self, uint64_t id) noexcept nogil:
+        return cursor_heap_look(&self.native, id)
+
+    cdef CursorState native_slowest_cursor(self) noexcept nogil:
+        return cursor_heap_slowest_cursor(&self.native)
 
     def remove_cursor(self, str name not None) -> bool:
         """Remove a cursor; False when there is none of that name."""
-        cdef uint64_t id = 0
-        with self.naming:
-            id = self.ids.pop(name, 0)
-            with nogil:
-                native_enter()
-                cursor_heap_remove(&self.native, id)
-                native_leave()
-        return id != 0
+        return self.remove(name, 0)
 
     def update_cursor(
-        self, str name not None, at
+        self, str name not None, position
     ) -> tuple[Position | None, Position | None] | None:
         """Say where a cursor is now and return the slowest position before and after.
 
         With None it is not tracked any more. A cursor that is unknown or not tracked is not
         touched, and the answer is None: add it again to track it. Raises InvalidPositionError.
         """
-        cdef CursorPosition target = to_cursor_position(at)
+        cdef CursorPosition target = to_cursor_position(position)
         cdef uint64_t id = self.id_of(name)
         cdef SlowestChange change
         cdef int64_t version
@@ -362,16 +455,12 @@ cdef class ManagedCursorContainer(NamedCursors):
                 native_leave()
         if not version:
             return None
-        return self.from_place(change.previous), self.from_place(change.slowest)
-
-    def slowest_cursor_position(self) -> Position | None:
-        """The lowest position of all tracked cursors, None when there is none."""
-        cdef CursorPosition slowest
-        if self.is_small():
-            slowest = cursor_heap_slowest(&self.native)
-        else:
-            with nogil:
-                native_enter()
-                slowest = cursor_heap_slowest(&self.native)
-                native_leave()
-        return self.from_place(slowest)
+        previous = self.from_place(change.previous)
+        if change.slowest.tracked != change.previous.tracked or not position_equal(
+                change.slowest.at, change.previous.at):
+            return previous, self.from_place(change.slowest)
+        # Mostly the slowest position stays: the answer is the one of before.
+        answer = self.unmoved
+        if answer is None or (<tuple>answer)[0] is not previous:
+            answer = self.unmoved = (previous, previous)
+        return answer

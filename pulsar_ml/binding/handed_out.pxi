@@ -17,8 +17,9 @@ cdef dict SOURCES = {
     Entry: "entries come from EntryCacheManager.entry, RangeCache.get and the like",
     RangeCache: "a range cache comes from EntryCacheManager.range_cache(name)",
     RangeIterator: "a range iterator comes from RangeCache.iterate(first, last)",
+    CachedIterator: "an iterator of descriptions comes from RangeCache.iterate_cached(first, last)",
     ReceiveBuffer: "a receive buffer comes from EntryCacheManager.receive_buffer(capacity)",
-    BufferSlice: "a slice comes from ReceiveBuffer.slice(start, length)",
+    BufferSlice: "a slice comes from ReceiveBuffer.slice(offset, length)",
     Permits: "permits come from InflightReadsLimiter.acquire",
     InMemoryTopicDelayedDeliveryTrackerView:
         "a view comes from InMemoryDelayedDeliveryTrackerFactory.new_tracker(topic)",

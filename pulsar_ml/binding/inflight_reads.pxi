@@ -8,7 +8,7 @@ from pulsar_ml.structures.entry cimport entry_on_deallocate
 from pulsar_ml.structures.inflight_limiter cimport (
     PERMITS_GRANTED, Acquired, InflightLimiter, limiter_acquire, limiter_close,
     limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_release,
-    limiter_remaining, limiter_share,
+    limiter_remaining, limiter_share, limiter_try_acquire,
 )
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
@@ -22,21 +22,6 @@ cdef enum:
     READS_CHUNK_BITS = 6
     MOST_READS = 1 << 20        # under way, or with copies out, at a time
     MOST_WAITING = 1 << 24      # requests in the queue of a limiter
-
-
-cdef int64_t to_reads_size(object value, str role, int64_t most) except -1:
-    value = PyNumber_Index(value)
-    if not 0 <= value <= most:
-        raise InvalidSizeError(f"{role}={value!r} is outside 0..{most}")
-    return value
-
-
-# Any number of 64 bits, where 0 and less switch a limit off; those below 0 are 0.
-cdef int64_t to_reads_limit(object value, str role, int64_t most) except -1:
-    value = PyNumber_Index(value)
-    if not INT64_MIN <= value <= most:
-        raise InvalidSizeError(f"{role}={value!r} is outside {INT64_MIN}..{most}")
-    return max(value, 0)
 
 
 # The entries of a list, each an Entry that nobody else holds and that is there once.
@@ -186,7 +171,7 @@ cdef class InflightReadsLimiter:
     """A limit on the bytes of storage reads that are under way in a broker.
 
     ``max_bytes`` is managedLedgerMaxReadsInFlightSizeInMB in bytes, 0 or less is no limit;
-    ``acquire_timeout_millis``, of which 0 or less is no timeout, and ``acquire_queue_size`` are the
+    ``acquire_timeout_ms``, of which 0 or less is no timeout, and ``acquire_queue_size`` are the
     settings of the same names. All methods may be called from any number of threads. Somebody has
     to call :meth:`expire` for requests to time out. Raises InvalidSizeError, AllocationError.
     Origin: ``InflightReadsLimiter`` of Pulsar 4.0.7 and later.
@@ -194,19 +179,18 @@ cdef class InflightReadsLimiter:
 
     cdef SharedLimiter* shared
     cdef readonly object max_bytes
-    cdef WaitingPermits spare       # of a request that did not wait, or None
 
-    def __cinit__(self, *, max_bytes=0, acquire_timeout_millis=60000, acquire_queue_size=10000):
-        cdef int64_t most = to_reads_limit(max_bytes, "max_bytes", INT64_MAX)
-        cdef int64_t timeout = to_reads_limit(acquire_timeout_millis, "acquire_timeout_millis",
-                                              INT64_MAX // 1000000)
-        cdef int64_t queue_size = to_reads_size(acquire_queue_size, "acquire_queue_size", MOST_WAITING)
+    def __cinit__(self, *, max_bytes=0, acquire_timeout_ms=60000, acquire_queue_size=10000):
+        cdef int64_t most = to_number(max_bytes, "max_bytes", INT64_MIN, INT64_MAX)
+        cdef int64_t timeout = to_number(
+            acquire_timeout_ms, "acquire_timeout_ms", INT64_MIN, INT64_MAX // MILLISECOND)
+        cdef int64_t queue_size = to_number(acquire_queue_size, "acquire_queue_size", 0, MOST_WAITING)
         self.max_bytes = max_bytes
         self.shared = <SharedLimiter*>allocate_zeroed(1, sizeof(SharedLimiter))
         if self.shared is NULL:
             raise AllocationError("no native memory for an in-flight read limiter")
-        if limiter_init(&self.shared.limiter, most, timeout * 1000000, <uint32_t>queue_size, READS_CHUNK_BITS,
-                        MOST_READS) != PML_OK:
+        if limiter_init(&self.shared.limiter, most, max(timeout, 0) * MILLISECOND, <uint32_t>queue_size,
+                        READS_CHUNK_BITS, MOST_READS) != PML_OK:
             release(self.shared)
             self.shared = NULL
             raise AllocationError("no native memory for an in-flight read limiter")
@@ -229,28 +213,23 @@ cdef class InflightReadsLimiter:
         sys.unraisablehook. Raises ReadLimitError when the queue is full or the limiter closed,
         InvalidSizeError.
         """
-        cdef int64_t wanted = to_reads_size(permits, "permits", INT64_MAX)
-        cdef int64_t now = to_now(now_ns, "now_ns")
+        cdef int64_t wanted = to_size(permits, "permits")
         cdef int64_t taken = 0
-        cdef Acquired acquired
-        cdef WaitingPermits waiting = self.spare
         cdef InflightLimiter* limiter = &self.shared.limiter
-        cdef Permits granted = Permits.__new__(Permits)
-        granted.limiter = self
         check_callable(callback, "callback")
-        if waiting is None:
-            waiting = WaitingPermits.__new__(WaitingPermits)
-        # Most requests need not wait: the object of this one then serves the next.
-        self.spare = None
+        # Most requests need not wait, nor a time and an object to wait with.
+        if now_ns is None and limiter_try_acquire(limiter, wanted, &taken):
+            return wrap_permits(self, taken)
+        cdef int64_t now = to_now(now_ns, "now_ns")
+        cdef Acquired acquired
+        cdef WaitingPermits waiting = WaitingPermits.__new__(WaitingPermits)
+        cdef Permits granted = wrap_permits(self, 0)
         cdef DueCallback* due = waiting.start()
         waiting.limiter = self
         waiting.callback = callback
         acquired = limiter_acquire(limiter, wanted, now, permits_due, self.shared, <int64_t>due, &taken)
         if acquired != Acquired.PERMITS_WAITING:
             waiting.cancel()
-            waiting.limiter = None      # no cycle
-            waiting.callback = None
-            self.spare = waiting
         granted.held = taken
         run_callbacks()     # requests that timed out by this call's time
         if acquired == Acquired.PERMITS_WAITING:

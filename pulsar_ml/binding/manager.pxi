@@ -24,12 +24,6 @@ cdef int64_t to_watermark(object value) except -1:
     return round(value * MILLION)
 
 
-cdef int64_t to_nanoseconds(object value, str role, double least) except -1:
-    if not least <= value <= INT64_MAX // MILLISECOND:
-        raise InvalidSizeError(f"{role}={value!r} ms must be at least {least:g} and fit 64-bit nanoseconds")
-    return <int64_t>(value * MILLISECOND)
-
-
 @cython.final
 @cython.no_gc_clear
 cdef class EntryCacheManager:
@@ -48,7 +42,7 @@ cdef class EntryCacheManager:
             nothing and find nothing.
         watermark: fraction of ``max_size``, above 0, at most 1
         (managedLedgerCacheEvictionWatermark).
-        eviction_interval_ms: milliseconds between two time passes of the thread, at least 0.1
+        eviction_interval_ms: milliseconds between two time passes of the thread, at least 1
             (managedLedgerCacheEvictionIntervalMs).
         time_threshold_ms: milliseconds that an entry stays at least
             (managedLedgerCacheEvictionTimeThresholdMillis).
@@ -137,6 +131,17 @@ cdef class EntryCacheManager:
             self.caches[name] = cache
         return cache
 
+    def get(self, str name not None) -> RangeCache | None:
+        """The open cache of that managed ledger name, or None. It makes none.
+
+        Raises ClosedError.
+        """
+        cdef RangeCache cache
+        with self.naming:
+            self.check_open()
+            cache = self.caches.get(name)
+        return None if cache is None or cache.is_closed() else cache
+
     def remove_range_cache(self, str name not None) -> Removed:
         """Close the cache of that name and forget it; KeyError when there is none."""
         self.check_open()
@@ -146,7 +151,7 @@ cdef class EntryCacheManager:
             cache = self.caches.pop(name)
         return cache.close()
 
-    def entry(self, at, data, *, expected_reads=0) -> Entry:
+    def entry(self, position, data, *, expected_reads=0) -> Entry:
         """An entry that is not cached, over a copy of a bytes-like object or the bytes of a
         BufferSlice.
 
@@ -154,7 +159,7 @@ cdef class EntryCacheManager:
         InvalidSizeError, ClosedError, AllocationError.
         """
         self.check_open()
-        cdef NativePosition where = to_stored(at)
+        cdef NativePosition where = to_stored(position, "position")
         return wrap_entry(self.owner, new_entry(self.owner, where, data, expected_reads, True))
 
     def receive_buffer(self, capacity) -> ReceiveBuffer:
@@ -228,11 +233,11 @@ cdef class EntryCacheManager:
         if watermark is not ...:
             settings.watermark = to_watermark(watermark)
         if eviction_interval_ms is not ...:
-            settings.interval = to_nanoseconds(eviction_interval_ms, "eviction_interval_ms", 0.1)
+            settings.interval = to_span(eviction_interval_ms, "eviction_interval_ms", 1)
         if time_threshold_ms is not ...:
-            settings.time_to_live = to_nanoseconds(time_threshold_ms, "time_threshold_ms", 0)
+            settings.time_to_live = to_span(time_threshold_ms, "time_threshold_ms", 0)
         if time_threshold_max_ms is not ...:
-            settings.time_to_live_max = to_nanoseconds(time_threshold_max_ms, "time_threshold_max_ms", 0)
+            settings.time_to_live_max = to_span(time_threshold_max_ms, "time_threshold_max_ms", 0)
         if max_requeue_count is not ...:
             settings.max_requeue_count = to_count(max_requeue_count, "max_requeue_count", UINT16_MAX)
         if extend_ttl_of_recently_accessed is not ...:
@@ -414,3 +419,54 @@ cdef class EntryCacheManager:
     def __repr__(self) -> str:
         state = "closed" if self.is_closed else f"{len(self.caches)} caches, {self.size} bytes"
         return f"<EntryCacheManager {state}>"
+
+
+# The memory that a manager, its caches and its entries share and keep alive -----------------------
+
+# Not internal: an extension that cimports a class below imports this one too. Holds no Python
+# object, so entries and buffers, which keep it, can be in no cycle.
+@cython.final
+@cython.no_gc
+cdef class NativeMemory:
+    """The native memory, eviction policy, books and thread of one manager; of use to extensions
+    only.
+
+    It lives as long as the manager, a cache or an entry of it.
+    """
+
+    def __cinit__(self, int64_t policy):
+        cdef Status status
+        cdef ManagerSettings settings = unchanged_settings()
+        self.memory = <CacheMemory*>allocate_zeroed(1, sizeof(CacheMemory))
+        self.policy = <EvictionPolicy*>allocate_zeroed(1, sizeof(EvictionPolicy))
+        if self.memory is NULL or self.policy is NULL:
+            raise AllocationError("no native memory for a cache manager")
+        status = cache_memory_init(self.memory, CHUNK_BITS, MOST_OBJECTS)
+        if status == PML_OK:
+            status = eviction_init(
+                self.policy, policy, self.memory, CHUNK_BITS, PolicySettings(0, False, 0))
+        check_status(status, position(0, 0))
+        self.manager = <CacheManager*>allocate_zeroed(1, sizeof(CacheManager))
+        if self.manager is NULL or cache_manager_init(self.manager, self.policy, &settings) != PML_OK:
+            release(self.manager)
+            self.manager = NULL
+            raise AllocationError("no native memory for a cache manager")
+
+    def __dealloc__(self):
+        with nogil:
+            native_enter()
+            if self.manager is not NULL:
+                eviction_thread_stop(self.manager)
+                cache_manager_destroy(self.manager)
+            if self.policy is not NULL:
+                eviction_destroy(self.policy)
+            if self.memory is not NULL:
+                cache_memory_destroy(self.memory)
+            release(self.manager)
+            release(self.policy)
+            release(self.memory)
+            native_leave()
+
+
+cdef ManagerSettings unchanged_settings() noexcept:
+    return ManagerSettings(-1, -1, -1, -1, -1, -1, -1)

@@ -1,5 +1,5 @@
 # The pending reads manager as a Python object. Native calls run no Python code: they make starts
-# and listeners due, which run afterwards (callbacks.pxi).
+# and callbacks due, which run afterwards (callbacks.pxi).
 
 from collections import OrderedDict
 
@@ -33,7 +33,7 @@ cdef struct PendingStart:
 @cython.internal
 cdef class PendingRequester(Callback):
     cdef PendingReadsManager reads
-    cdef object listener
+    cdef object callback
     cdef object expected_reads
     cdef object error
 
@@ -69,9 +69,9 @@ cdef class PendingRequester(Callback):
                     delivered = self.entries()
                 except MemoryError as error:
                     self.error = AllocationError("no memory for the entries of a read")
-            self.listener(delivered, self.error)
+            self.callback(delivered, self.error)
         except BaseException as error:
-            report_unraisable(error, self.listener)
+            report_unraisable(error, self.callback)
 
 
 # The start of a storage read is due: the call that made it starts it when the native call is over.
@@ -108,49 +108,48 @@ cdef void reads_answer(
 cdef class PendingReadsManager:
     """The storage reads of one managed ledger that are under way: no entry is read twice at a time.
 
-    ``start(token, ledger_id, first, last, expected_reads)`` is called for each read of the storage,
-    with the ``expected_reads`` of the request that makes it; it answers by :meth:`complete` or
-    :meth:`fail`, once, from any thread, perhaps before it returns. What it raises fails the read.
-    ``read_timeout_millis`` (0: none) applies when :meth:`expire` is called.
+    ``start_read(token, ledger_id, first, last, expected_reads)`` is called for each read of the
+    storage, with the ``expected_reads`` of the request that makes it; it answers by
+    :meth:`complete` or :meth:`fail`, once, from any thread, perhaps before it returns. What it
+    raises fails the read. ``read_timeout_ms`` (0: none) applies when :meth:`expire` is called.
 
-    All methods may be called from any number of threads, also from inside ``start`` and listeners.
-    Origin: ``PendingReadsManager`` of Pulsar 4.1.
+    All methods may be called from any number of threads, also from inside ``start_read`` and
+    callbacks. Origin: ``PendingReadsManager`` of Pulsar 4.1.
     """
 
     cdef NativeMemory owner
     cdef object clock           # the manager's
     cdef PendingReads native
-    cdef object start
+    cdef object start_read
     cdef object failures        # token -> exception, the latest of them
     cdef bint is_closed
 
-    def __cinit__(self, EntryCacheManager manager not None, start, *, read_timeout_millis=0):
-        cdef int64_t timeout = to_reads_size(read_timeout_millis, "read_timeout_millis",
-                                             INT64_MAX // 1000000)
+    def __cinit__(self, EntryCacheManager manager not None, start_read, *, read_timeout_ms=0):
+        cdef int64_t timeout = to_span(read_timeout_ms, "read_timeout_ms", 0)
         self.owner = manager.owner
         self.clock = manager.clock
-        self.start = check_callable(start, "start")
+        self.start_read = check_callable(start_read, "start_read")
         self.failures = OrderedDict()
         check_status(pending_reads_init(&self.native, &self.owner.memory.entries, reads_start, &self.native,
-                                        timeout * 1000000, READS_CHUNK_BITS, MOST_READS), position(0, 0))
+                                        timeout, READS_CHUNK_BITS, MOST_READS), position(0, 0))
 
     def __dealloc__(self):
         # A request keeps this object alive: none is under way.
         pending_reads_destroy(&self.native)
 
-    def read(self, ledger_id, first, last, listener, *, expected_reads=None, now_ns=None) -> None:
+    def read(self, ledger_id, first, last, callback, *, expected_reads=None, now_ns=None) -> None:
         """Read the entries ``first`` .. ``last`` of a ledger, joined to what is under way.
 
-        ``listener(entries, error)`` is called once, in the thread that completes the last part,
-        perhaps before this returns: with the whole range in order, each entry the listener's own
+        ``callback(entries, error)`` is called once, in the thread that completes the last part,
+        perhaps before this returns: with the whole range in order, each entry the callback's own
         and counting a read, or with None and StorageError, ReadTimeoutError, ClosedError,
-        AllocationError or what :meth:`fail` was given. What a listener raises goes to
+        AllocationError or what :meth:`fail` was given. What a callback raises goes to
         sys.unraisablehook.
 
         Raises InvalidPositionError, ClosedError, AllocationError.
         """
-        cdef NativePosition low = to_stored((ledger_id, first))
-        cdef NativePosition high = to_stored((ledger_id, last))
+        cdef NativePosition low = to_stored((ledger_id, first), "position")
+        cdef NativePosition high = to_stored((ledger_id, last), "position")
         cdef int64_t now = time_of(self.clock, now_ns, "now_ns")
         cdef Status status
         cdef PendingRequester requester
@@ -162,7 +161,7 @@ cdef class PendingReadsManager:
             raise ClosedError("the pending reads are closed")
         requester = PendingRequester.__new__(PendingRequester)
         requester.reads = self
-        requester.listener = check_callable(listener, "listener")
+        requester.callback = check_callable(callback, "callback")
         requester.expected_reads = expected_reads
         requester.due.entries = <uint32_t*>allocate_zeroed(
             <size_t>(high.entry_id - low.entry_id + 1), sizeof(uint32_t))
@@ -193,7 +192,7 @@ cdef class PendingReadsManager:
             start = <PendingStart*>requester.due.starts
         for first, last, token in sorted(starts):
             try:
-                self.start(token, ledger_id, first, last, requester.expected_reads)
+                self.start_read(token, ledger_id, first, last, requester.expected_reads)
             except BaseException as error:
                 self.fail(token, error)
         return 0
@@ -201,7 +200,7 @@ cdef class PendingReadsManager:
     cdef uint64_t to_token(self, object value) except? 0:
         value = PyNumber_Index(value)
         if not 0 <= value < 1 << 64 or not pending_was_token(&self.native, value):
-            raise UsageError(f"token={value!r} is none that start was called with")
+            raise UsageError(f"token={value!r} is none that start_read was called with")
         return value
 
     cdef object error_of(self, PendingStatus status, uint64_t failed):
@@ -212,18 +211,19 @@ cdef class PendingReadsManager:
         if status == PENDING_INCOMPLETE:
             return StorageError("the answer of the storage lacks an entry of the read")
         if status == PENDING_TIMED_OUT:
-            return ReadTimeoutError("the storage did not answer within read_timeout_millis")
+            return ReadTimeoutError("the storage did not answer within read_timeout_ms")
         if status == PENDING_OUT_OF_MEMORY:
             return AllocationError("no native memory for a copy of an entry")
         return ClosedError("the pending reads were closed")
 
     def complete(self, token, list entries not None) -> bool:
-        """The storage's answer to ``start``; False when the read was completed or timed out before.
+        """The storage's answer to ``start_read``; False when the read was completed or timed out
+        before.
 
         Takes over the entries, which are new ones that nobody else holds: they are released
         afterwards, whatever the answer. Foreign entries are released, and missing ones fail the
         requests that need them. UsageError, and then nothing happened, for an entry of another
-        manager, with a view that is open, or held elsewhere, or for a token that ``start`` was
+        manager, with a view that is open, or held elsewhere, or for a token that ``start_read`` was
         never called with.
         """
         cdef uint64_t native_token = self.to_token(token)
@@ -272,7 +272,7 @@ cdef class PendingReadsManager:
             self.failures.pop(native_token, None)
         return taken
 
-    def invalidate(self, ledger_id) -> None:
+    def invalidate_ledger(self, ledger_id) -> None:
         """Keep new requests from joining the reads of a ledger.
 
         Waiting requests get their answers.

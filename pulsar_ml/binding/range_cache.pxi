@@ -38,7 +38,7 @@ cdef class RangeCache:
         """Bytes counted for the cached entries; exact when nobody is changing the cache."""
         return 0 if self.native is NULL else range_cache_size(self.native)
 
-    def put(self, at, value, *, expected_reads=0, timestamp_ns=None) -> bool:
+    def put(self, position, value, *, expected_reads=0, timestamp_ns=None) -> bool:
         """Cache an entry; False when the position is taken or the cache has size 0.
 
         Then nothing changed but that an entry which is cached already shares the expected reads of
@@ -56,7 +56,7 @@ cdef class RangeCache:
         ReleasedError, ClosedError, AllocationError.
         """
         self.check_open()
-        cdef NativePosition key = to_stored(at)
+        cdef NativePosition key = to_stored(position, "position")
         cdef int64_t now = time_of(self.clock, timestamp_ns, "timestamp_ns")
         cdef uint32_t handle
         self.check_open()       # the clock may have closed it
@@ -99,28 +99,29 @@ cdef class RangeCache:
         are cached.
         """
         self.check_open()
-        cdef Places places = to_places(positions)
+        cdef Block places = to_places(positions)
+        cdef const NativePosition* at = <const NativePosition*>places.items
         cdef int32_t expected = to_count(expected_reads, "expected_reads", INT32_MAX)
         cdef int64_t now = time_of(self.clock, timestamp_ns, "timestamp_ns")
-        cdef Py_buffer* views
+        cdef Block block = new_block(places.count, sizeof(Py_buffer))
+        cdef Py_buffer* views = <Py_buffer*>block.items
         cdef Py_ssize_t taken = 0, i = 0
         cdef int64_t added = 0
         cdef uint32_t handle
         cdef Status status = PML_OK
         cdef bint closed
         values = tuple(values)
-        if len(values) != places.count:
-            raise UsageError(f"{places.count} positions have {len(values)} values")
-        views = <Py_buffer*>PyMem_Malloc(<size_t>(places.count if places.count else 1) * sizeof(Py_buffer))
-        if views is NULL:
-            raise AllocationError(f"no memory for {places.count} views; nothing was changed")
+        check_length(places.count, len(values), "values")
         try:
             while taken < places.count:
-                PyObject_GetBuffer(values[taken], &views[taken], PyBUF_SIMPLE)
+                try:
+                    PyObject_GetBuffer(values[taken], &views[taken], PyBUF_SIMPLE)
+                except TypeError:
+                    raise TypeError(f"values[{taken}]={values[taken]!r} is not bytes-like") from None
                 taken += 1
                 if views[taken - 1].len > INT32_MAX:
-                    raise InvalidSizeError(
-                        f"an entry of {views[taken - 1].len} bytes is too large; at most {INT32_MAX}")
+                    raise InvalidSizeError(f"values[{taken - 1}] of {views[taken - 1].len} bytes is too "
+                                           f"large; at most {INT32_MAX}")
             with nogil:
                 native_enter()
                 # As in put.
@@ -128,12 +129,12 @@ cdef class RangeCache:
                 fence_seq_cst()
                 closed = u32_load_acquire(&self.closed_mark) != 0
                 while i < places.count and not closed:
-                    handle = entry_over(self.owner, places.at[i], copied(&views[i]), expected, False)
+                    handle = entry_over(self.owner, at[i], copied(&views[i]), expected, False)
                     if not handle:
                         status = Status.PML_NO_MEMORY
                         break
                     status = cache_manager_put(
-                        self.owner.manager, self.native, places.at[i], handle, <uint32_t>views[i].len, now)
+                        self.owner.manager, self.native, at[i], handle, <uint32_t>views[i].len, now)
                     if status == PML_OK:
                         added += 1
                     else:
@@ -150,11 +151,10 @@ cdef class RangeCache:
             while taken:
                 taken -= 1
                 PyBuffer_Release(&views[taken])
-            PyMem_Free(views)
         if closed:
             self.check_open()
         if i < places.count:
-            raise AllocationError(f"no native memory for the entry {new_position(places.at[i])}; "
+            raise AllocationError(f"no native memory for the entry {new_position(at[i])}; "
                                   f"{added} entries before it are cached")
         return added
 
@@ -192,14 +192,14 @@ cdef class RangeCache:
             raise AllocationError("no native memory for a cache copy; nothing was changed")
         return handle
 
-    def get(self, at) -> Entry | None:
+    def get(self, position) -> Entry | None:
         """The entry at a position with a reference for the caller, or None.
 
         Takes no lock. A hit marks the entry as recently accessed. Raises InvalidPositionError,
         ClosedError.
         """
         self.check_open()
-        cdef NativePosition key = to_stored(at)
+        cdef NativePosition key = to_stored(position, "position")
         cdef uint32_t handle = cache_manager_get(self.owner.manager, self.native, key, thread_stripe())
         return wrap_entry(self.owner, handle) if handle else None
 
@@ -210,19 +210,18 @@ cdef class RangeCache:
         id in each row, or a sequence of positions. Raises InvalidPositionError, ClosedError.
         """
         self.check_open()
-        cdef Places places = to_places(positions)
-        cdef uint32_t* handles
+        cdef Block places = to_places(positions)
+        cdef Block block = new_block(places.count, sizeof(uint32_t))
+        cdef const NativePosition* at = <const NativePosition*>places.items
+        cdef uint32_t* handles = <uint32_t*>block.items
         cdef uint32_t stripe = thread_stripe()
         cdef Py_ssize_t i = 0
         cdef list found = []
         self.check_open()       # the positions' conversions may have closed it
-        handles = <uint32_t*>PyMem_Malloc(<size_t>(places.count if places.count else 1) * sizeof(uint32_t))
-        if handles is NULL:
-            raise AllocationError(f"no memory for {places.count} entries")
         with nogil:
             native_enter()
             for i in range(places.count):
-                handles[i] = cache_manager_get(self.owner.manager, self.native, places.at[i], stripe)
+                handles[i] = cache_manager_get(self.owner.manager, self.native, at[i], stripe)
             native_leave()
         i = 0
         try:
@@ -234,13 +233,12 @@ cdef class RangeCache:
                 if handles[i]:
                     entry_release(&self.owner.memory.entries, handles[i], 1)
                 i += 1
-            PyMem_Free(handles)
         return found
 
-    def __contains__(self, at) -> bool:
+    def __contains__(self, position) -> bool:
         """True if an entry is cached at a position; does not count as an access."""
         self.check_open()
-        cdef NativePosition key = to_stored(at)
+        cdef NativePosition key = to_stored(position, "position")
         return not cache_manager_disabled(self.owner.manager) and range_cache_exists(self.native, key)
 
     def get_range(self, first, last) -> list[Entry]:
@@ -267,12 +265,21 @@ cdef class RangeCache:
 
     def iterate(self, first, last):
         """Like get_range, one entry at a time."""
-        self.check_open()
-        cdef NativePosition low = to_position(first, "first")
-        cdef NativePosition high = to_position(last, "last")
-        check_range(low, high)
-        return RangeIterator.__new__(
-            RangeIterator, self, low.ledger_id, low.entry_id, high.ledger_id, high.entry_id)
+        cdef RangeIterator walk = RangeIterator.__new__(RangeIterator)
+        walk.cursor = to_walk(self, first, last)
+        walk.cache = self
+        return walk
+
+    def iterate_cached(self, first, last):
+        """Describe the cached entries of [first, last], ascending, one CachedEntry at a time.
+
+        It takes no reference and counts as no access. Raises InvalidPositionError (first > last
+        included), ClosedError.
+        """
+        cdef CachedIterator walk = CachedIterator.__new__(CachedIterator)
+        walk.cursor = to_walk(self, first, last)
+        walk.cache = self
+        return walk
 
     def count_misses(self, entries, bytes) -> None:
         """Count what a reader had to take from storage: so many entries of so many bytes together.
@@ -304,13 +311,38 @@ cdef class RangeCache:
                 return Removed(0, 0)
         return self.remove(low, high)
 
-    def invalidate_entries(self, before) -> Removed:
+    def invalidate_entries(self, position) -> Removed:
         """Invalidate all entries before a position. Raises InvalidPositionError, ClosedError."""
-        cdef NativePosition end = to_position(before, "before")
+        cdef NativePosition end = to_position(position, "position")
         if end.ledger_id < 0 or (end.ledger_id == 0 and end.entry_id < 0):
             self.check_open()
             return Removed(0, 0)
-        return self.remove_range((0, 0), before, last_inclusive=False)
+        return self.remove_range((0, 0), position, last_inclusive=False)
+
+    def remove_all(self, positions) -> Removed:
+        """Invalidate the entries at many positions and return what this call removed.
+
+        ``positions`` is as for :meth:`get_all`; all are checked first. Gives the GIL up once.
+        Raises InvalidPositionError, ClosedError.
+        """
+        self.check_open()
+        cdef Block places = to_places(positions)
+        cdef const NativePosition* at = <const NativePosition*>places.items
+        cdef MapCursor cursor
+        cdef NativeRemoved removed
+        cdef int64_t entries = 0, size = 0
+        cdef Py_ssize_t i
+        self.check_open()       # the positions' conversions may have closed it
+        with nogil:
+            native_enter()
+            for i in range(places.count):
+                cursor = range_cache_cursor(at[i], at[i])
+                removed = cache_manager_remove(self.owner.manager, self.native, &cursor, 1)
+                entries += removed.entries
+                size += removed.bytes
+            native_leave()
+        drop_released_objects()
+        return Removed(entries, size)
 
     def clear(self) -> Removed:
         """Invalidate everything and return what this call removed."""

@@ -1,4 +1,16 @@
-# Walks a range of a cache, entry by entry.
+# Walks over a range of a cache: entries, or their descriptions.
+
+from collections import namedtuple
+
+
+# A walk over [first, last] of an open cache.
+cdef MapCursor to_walk(RangeCache cache, object first, object last) except *:
+    cache.check_open()
+    cdef NativePosition low = to_position(first, "first")
+    cdef NativePosition high = to_position(last, "last")
+    check_range(low, high)
+    return range_cache_cursor(low, high)
+
 
 @cython.final
 @cython.internal
@@ -12,12 +24,6 @@ cdef class RangeIterator:
     cdef int next_handle, end_handle
     cdef bint fetching, ended
     cdef int64_t delivered      # bytes handed out of the present group
-
-    def __cinit__(self, RangeCache cache, int64_t first_ledger, int64_t first_entry,
-                  int64_t last_ledger, int64_t last_entry):
-        self.cache = cache
-        self.cursor = range_cache_cursor(position(first_ledger, first_entry),
-                                         position(last_ledger, last_entry))
 
     cdef void count(self) noexcept:
         # The iterator hands out the entries that the read found.
@@ -62,3 +68,58 @@ cdef class RangeIterator:
         self.delivered += entry_length(&self.cache.owner.memory.entries, handle)
         self.next_handle += 1
         return entry
+
+
+CachedEntry = namedtuple(
+    "CachedEntry", ("position", "size", "timestamp_ns", "requeue_count", "accessed", "expected_reads"))
+CachedEntry.__doc__ = """A cached entry as eviction sees it.
+
+Its bytes, its age for time passes, how often a pass kept it, whether it was read since then, and
+the reads that are still expected.
+"""
+CachedEntry.__module__ = "pulsar_ml._core"
+
+
+@cython.final
+@cython.internal
+@cython.no_gc_clear
+cdef class CachedIterator:
+    # Fetches descriptions in groups without the GIL.
+    cdef RangeCache cache
+    cdef MapCursor cursor
+    cdef object group           # an iterator over those that were fetched
+    cdef bint fetching, ended
+
+    def __cinit__(self):
+        self.group = iter(())
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        for description in self.group:
+            return description
+        if self.ended:
+            raise StopIteration
+        if self.fetching:
+            raise UsageError("this iterator is fetching for another thread; use one for each thread")
+        self.group = iter(self.fetch())
+        return next(self.group)
+
+    cdef list fetch(self):
+        cdef CachedState[GATHER] states
+        cdef int count = 0, i
+        self.fetching = True
+        with nogil:
+            native_enter()
+            while count < GATHER and range_cache_look(self.cache.native, &self.cursor, &states[count]):
+                count += 1
+            native_leave()
+        self.fetching = False
+        self.ended = count < GATHER
+        return [
+            CachedEntry(
+                new_position(states[i].key), states[i].length, states[i].timestamp, states[i].requeues,
+                bool(states[i].accessed), states[i].expected_reads)
+            for i in range(count)
+        ]

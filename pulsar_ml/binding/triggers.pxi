@@ -76,20 +76,3 @@ cdef int raise_all(list errors) except -1:
     if errors:
         raise BaseExceptionGroup(f"{len(errors)} triggers raised", errors)
     return 0
-
-
-# Times of delayed messages ----------------------------------------------------------------------
-
-cdef int64_t to_milliseconds(object value, str role) except? -1:
-    cdef object number = PyNumber_Index(value)
-    if not 0 <= number <= INT64_MAX:
-        raise InvalidSizeError(f"{role}={value!r} is outside 0..{INT64_MAX}")
-    return number
-
-
-# A time, which may be before the clock's zero.
-cdef int64_t to_millis(object value, str role) except? -1:
-    try:
-        return PyNumber_Index(value)
-    except OverflowError:
-        raise InvalidSizeError(f"{role}={value!r} does not fit 64-bit milliseconds") from None

@@ -142,10 +142,10 @@ class CacheConfig:
             "max_ack_state_in_bytes_to_persist": lambda: self.ack_state_bytes_to_persist,
         }
         always: dict[str, Callable[[], Value]] = {
-            "cache_eviction_interval_ms": lambda: self.eviction_interval_millis,
+            "cache_eviction_interval_ms": lambda: self.eviction_interval_ms,
             "cache_eviction_by_mark_deleted_position": lambda: self.evicts_by_mark_deleted_position,
             "delayed_delivery_prune_min_interval_millis": (
-                lambda: self.delayed_delivery_prune_interval_millis
+                lambda: self.delayed_delivery_prune_interval_ms
             ),
         }
         value: Value = getattr(self, setting.name)
@@ -165,14 +165,14 @@ class CacheConfig:
         return self.cache_size_mb != 0
 
     @property
-    def eviction_interval_millis(self) -> int:
+    def eviction_interval_ms(self) -> int:
         """Milliseconds between two runs of the eviction task, at least 1, from one of two keys."""
         if self.cache_eviction_frequency > 0:
             return max(1, int(min(1000 / self.cache_eviction_frequency, 2**53)))
         return self.cache_eviction_interval_ms
 
     @property
-    def continue_caching_millis(self) -> int:
+    def continue_caching_ms(self) -> int:
         """Milliseconds for which new entries are cached while no cursor is active."""
         if not self.cache_eviction_by_expected_read_count:
             return 0
@@ -180,7 +180,7 @@ class CacheConfig:
         return 2 * self.cache_eviction_time_threshold_millis if grace is None else grace
 
     @property
-    def expected_reads_threshold_millis(self) -> int:
+    def expected_reads_threshold_ms(self) -> int:
         """Milliseconds for which the stash policy keeps an entry with expected reads."""
         return max(
             self.cache_eviction_time_threshold_millis, self.cache_eviction_time_threshold_millis_max
@@ -202,7 +202,7 @@ class CacheConfig:
         return MAX_ACK_STATE if self.max_unacked_ranges_to_persist == ranges.default else None
 
     @property
-    def delayed_delivery_prune_interval_millis(self) -> int:
+    def delayed_delivery_prune_interval_ms(self) -> int:
         """Milliseconds between two prunings, derived from the tick when the setting is 0."""
         least = self.delayed_delivery_prune_min_interval_millis
         return least or min(max(self.delayed_delivery_tick_time_millis, 5), 50)
@@ -211,7 +211,7 @@ class CacheConfig:
         """Keyword arguments of EntryCacheManager."""
         return {
             **self.dynamic_manager_keywords(),
-            "eviction_interval_ms": self.eviction_interval_millis,
+            "eviction_interval_ms": self.eviction_interval_ms,
             "policy": self.cache_eviction_policy_name,
             "copy_entries": self.cache_copy_entries,
         }
@@ -228,7 +228,7 @@ class CacheConfig:
             "max_size": self.cache_size_bytes(),
             "watermark": self.cache_eviction_watermark,
             "time_threshold_ms": self.cache_eviction_time_threshold_millis,
-            "time_threshold_max_ms": self.expected_reads_threshold_millis,
+            "time_threshold_max_ms": self.expected_reads_threshold_ms,
             "max_requeue_count": extensions if self.cache_eviction_by_expected_read_count else 0,
             "extend_ttl_of_recently_accessed": self.cache_eviction_extend_ttl_of_recently_accessed,
         }
@@ -239,7 +239,7 @@ class CacheConfig:
             "cache_eviction_by_expected_read_count": self.cache_eviction_by_expected_read_count,
             "cache_eviction_by_mark_deleted_position": self.evicts_by_mark_deleted_position,
             "continue_caching_added_entries_after_last_active_cursor_leaves_millis": (
-                self.continue_caching_millis
+                self.continue_caching_ms
             ),
             "managed_ledger_cursor_backlogged_threshold": self.cursor_backlogged_threshold,
             "managed_ledger_minimum_backlog_cursors_for_caching": (
@@ -271,19 +271,19 @@ class CacheConfig:
         """Keyword arguments of ManagedLedgerFactory, except its settings."""
         return {
             "max_reads_in_flight_bytes": self.max_reads_in_flight_size_in_mb * MB,
-            "acquire_timeout_millis": self.max_reads_in_flight_permits_acquire_timeout_millis,
+            "acquire_timeout_ms": self.max_reads_in_flight_permits_acquire_timeout_millis,
             "acquire_queue_size": self.max_reads_in_flight_permits_acquire_queue_size,
         }
 
     def delayed_keywords(self) -> dict[str, Any]:
         """Keyword arguments of InMemoryDelayedDeliveryTrackerFactory."""
         return {
-            "tick_time_millis": self.delayed_delivery_tick_time_millis,
+            "tick_time_ms": self.delayed_delivery_tick_time_millis,
             "strict": self.is_delayed_delivery_deliver_at_time_strict,
             "fixed_delay_detection_lookahead": self.delayed_delivery_fixed_delay_detection_lookahead,
-            "prune_interval_millis": self.delayed_delivery_prune_interval_millis,
+            "prune_interval_ms": self.delayed_delivery_prune_interval_ms,
             "prune_eligible_ratio": self.delayed_delivery_prune_eligible_ratio,
-            "topic_manager_idle_millis": self.delayed_delivery_topic_manager_idle_millis,
+            "topic_manager_idle_ms": self.delayed_delivery_topic_manager_idle_millis,
         }
 
     def receive_buffer_keywords(self) -> dict[str, Any]:

@@ -41,7 +41,7 @@ class CachingStrategy(Protocol):
         """The expected reads of an entry that a cursor reads from storage; 0: do not cache it."""
         ...
 
-    def expected_reads_ahead(self, cursor: str, at: Position) -> int:
+    def expected_reads_ahead(self, cursor: str, position: Position) -> int:
         """The expected reads of entries from a position on that are read ahead of a cursor."""
         ...
 
@@ -53,10 +53,10 @@ class CachingStrategy(Protocol):
 class ExpectedReads:
     """Caches entries with the number of cursors that have yet to read them (PIP-430)."""
 
-    def __init__(self, grace_millis: int, clock: Callable[[], int]) -> None:
+    def __init__(self, grace_ms: int, clock: Callable[[], int]) -> None:
         self.clock = clock
         self.cursors = ActiveManagedCursorContainer(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis=grace_millis,
+            continue_caching_added_entries_after_last_active_cursor_leaves_ms=grace_ms,
             now_ns=clock(),
         )
 
@@ -80,8 +80,8 @@ class ExpectedReads:
     def expected_reads_of_stored(self, cursor: str) -> int:
         return self.cursors.number_of_cursors_at_same_position_or_before(cursor)
 
-    def expected_reads_ahead(self, cursor: str, at: Position) -> int:
-        return self.cursors.number_of_cursors_at_position_or_before(cursor, at)
+    def expected_reads_ahead(self, cursor: str, position: Position) -> int:
+        return self.cursors.number_of_cursors_at_position_or_before(cursor, position)
 
     def evictable_before(self) -> Position | None:
         return None
@@ -129,7 +129,7 @@ class SlowestCursor:
     def expected_reads_of_stored(self, cursor: str) -> int:
         return int(cursor in self.cursors or cursor in self.backlogged)
 
-    def expected_reads_ahead(self, cursor: str, at: Position) -> int:
+    def expected_reads_ahead(self, cursor: str, position: Position) -> int:
         return self.expected_reads_of_stored(cursor)
 
     def evictable_before(self) -> Position | None:

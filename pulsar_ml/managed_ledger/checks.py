@@ -33,14 +33,14 @@ def check_name(name: object, role: str) -> None:
         raise UsageError(f"{role} {name!r} contains {SEPARATOR!r}, which is reserved; remove it")
 
 
-def check_position(at: object) -> Position:
+def check_position(position: object) -> Position:
     """The position of a pair. Raises InvalidPositionError for anything but two whole numbers."""
     try:
-        ledger_id, entry_id = cast("Iterable[SupportsIndex]", at)
+        ledger_id, entry_id = cast("Iterable[SupportsIndex]", position)
         return Position(index(ledger_id), index(entry_id))
     except (TypeError, ValueError):
         raise InvalidPositionError(
-            f"position {at!r} is not valid; use a Position or a (ledger_id, entry_id) pair"
+            f"position {position!r} is not valid; use a Position or a (ledger_id, entry_id) pair"
         ) from None
 
 

@@ -39,19 +39,19 @@ class DelayedDelivery:
         self.view = factory.new_tracker(
             cursor.ledger.name, trigger, subscription=cursor.name, may_dispatch=self.may_dispatch
         )
-        self.view.update_mark_delete_position(cursor.mark_delete_position, now=clock())
+        self.view.update_mark_delete_position(cursor.mark_delete_position, now_ms=clock())
         cursor.on_mark_delete(self.follow)
         cursor.on_dispatch_resumed(self.resume)
 
     def may_dispatch(self) -> bool:
         return self.cursor.may_dispatch(delayed=True)
 
-    def add(self, at: Position, deliver_at: int) -> bool:
+    def add(self, position: Position, deliver_at_ms: int) -> bool:
         """Holds a message back until its delivery time; False for one that is due: dispatch it now.
 
         Raises InvalidPositionError, AllocationError, ClosedError.
         """
-        return self.view.add_message(at, deliver_at, now=self.clock())
+        return self.view.add_message(position, deliver_at_ms, now_ms=self.clock())
 
     def replay_scheduled(self, most: int) -> list[Position]:
         """Moves up to ``most`` due messages to the cursor's replay queue; returns them by time.
@@ -59,27 +59,27 @@ class DelayedDelivery:
         The list is empty while dispatch is paused. Raises InvalidSizeError, AllocationError,
         ClosedError.
         """
-        due = self.view.get_scheduled_messages(most, now=self.clock())
+        due = self.view.get_scheduled_messages(most, now_ms=self.clock())
         self.cursor.replay_later(due)
         return due
 
     def fire(self) -> int:
         """Runs the topic's timer: triggers each view with a due message; returns their number."""
-        return self.view.fire(now=self.clock())
+        return self.view.fire(now_ms=self.clock())
 
     def close(self) -> None:
         """Closes the view; the cursor stays open."""
         self.cursor.remove_listeners(self.follow, self.resume)
-        self.view.close(now=self.clock())
+        self.view.close(now_ms=self.clock())
 
     def follow(self, mark: Position) -> None:
         try:
-            self.view.update_mark_delete_position(mark, now=self.clock())
+            self.view.update_mark_delete_position(mark, now_ms=self.clock())
         except ClosedError:
             return  # Another thread closed the view after this call had been scheduled.
 
     def resume(self) -> None:
         try:
-            self.view.resume(now=self.clock())
+            self.view.resume(now_ms=self.clock())
         except ClosedError:
             return  # Another thread closed the view after this call had been scheduled.

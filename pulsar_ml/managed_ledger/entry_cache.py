@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from contextlib import suppress
+from dataclasses import dataclass
 from functools import partial
 
 from pulsar_ml._core import (
@@ -41,6 +42,21 @@ def no_reads() -> int:
     return 0
 
 
+@dataclass(frozen=True, slots=True)
+class StorageRead:
+    """A read of the storage that is under way, on behalf of the pending reads."""
+
+    token: int
+    ledger_id: int
+    first: int
+    last: int
+    expected_reads: ExpectedReads
+
+    def overlaps(self, ledger_id: int, first: int, last: int) -> bool:
+        """True if the read has some of the entries."""
+        return ledger_id == self.ledger_id and first <= self.last and self.first <= last
+
+
 class EntryCache:
     """The range cache of a managed ledger with its pending reads and their permits.
 
@@ -58,7 +74,7 @@ class EntryCache:
         limiter: InflightReadsLimiter,
         executor: Executor,
         clock: Callable[[], int],
-        read_timeout_millis: int = 0,
+        read_timeout_ms: int = 0,
     ) -> None:
         self.manager = manager
         self.storage = storage
@@ -67,20 +83,20 @@ class EntryCache:
         self.clock = clock
         self.cached = manager.range_cache(name)
         self.pending = PendingReadsManager(
-            manager, self.start_read, read_timeout_millis=read_timeout_millis
+            manager, self.start_read, read_timeout_ms=read_timeout_ms
         )
         # Totals of inserted entries, for estimates; a lost update makes an estimate a little worse.
         self.inserted_entries = self.inserted_bytes = 0
-        self.reading: dict[int, tuple[int, int, int]] = {}  # storage reads under way, by token
+        self.reading: dict[int, StorageRead] = {}  # under way, by token
         self.closed = False
 
-    def insert(self, at: Position, data: bytes | Entry, *, expected_reads: int = 0) -> bool:
+    def insert(self, position: Position, data: bytes | Entry, *, expected_reads: int = 0) -> bool:
         """Caches an entry; False when the position is taken.
 
         The caller keeps its Entry either way.
         """
         inserted = self.cached.put(
-            at, data, expected_reads=expected_reads, timestamp_ns=self.clock()
+            position, data, expected_reads=expected_reads, timestamp_ns=self.clock()
         )
         if inserted:
             self.inserted_entries += 1
@@ -162,9 +178,9 @@ class EntryCache:
 
         RangeRead(self, ledger_id, first, last, expected_reads, on_done).start()
 
-    def has_entry(self, at: Position) -> bool:
+    def has_entry(self, position: Position) -> bool:
         """True if an entry is cached; does not count as an access."""
-        return at in self.cached
+        return position in self.cached
 
     def read_ahead(
         self,
@@ -211,10 +227,7 @@ class EntryCache:
 
     def is_reading(self, ledger_id: int, first: int, last: int) -> bool:
         """True if a storage read that is under way has some of the entries."""
-        return any(
-            ledger_id == ledger and first <= end and begin <= last
-            for ledger, begin, end in list(self.reading.values())
-        )
+        return any(read.overlaps(ledger_id, first, last) for read in list(self.reading.values()))
 
     def copies(self, ledger_id: int, first: int, last: int) -> list[Entry | None]:
         """Dispatch copies of ``first`` .. ``last``; None where an entry is not cached."""
@@ -235,78 +248,53 @@ class EntryCache:
         self, token: int, ledger_id: int, first: int, last: int, expected_reads: ExpectedReads
     ) -> None:
         """Reads from the storage on behalf of the pending reads."""
-        self.reading[token] = (ledger_id, first, last)
+        read = StorageRead(token, ledger_id, first, last, expected_reads)
+        self.reading[token] = read
         try:
             answer = self.storage.read(ledger_id, first, last)
         except BaseException:
             del self.reading[token]
             raise
-        answer.add_done_callback(
-            partial(self.on_first_answer, token, ledger_id, first, last, expected_reads)
-        )
+        answer.add_done_callback(partial(self.on_first_answer, read))
 
-    def on_first_answer(
-        self,
-        token: int,
-        ledger_id: int,
-        first: int,
-        last: int,
-        expected_reads: ExpectedReads,
-        answer: Future[list[StoredEntry]],
-    ) -> None:
+    def on_first_answer(self, read: StorageRead, answer: Future[list[StoredEntry]]) -> None:
         """Opens a ledger whose handle was closed and reads once more; a second failure counts.
 
         As ``RangeEntryCacheImpl.readFromStorage`` does for ``OffloadReadHandleClosedException``.
         """
         if isinstance(answer.exception(), LedgerHandleClosedError):
             try:
-                self.storage.reopen_ledger(ledger_id)
-                answer = self.storage.read(ledger_id, first, last)
+                self.storage.reopen_ledger(read.ledger_id)
+                answer = self.storage.read(read.ledger_id, read.first, read.last)
             except Exception as error:  # The waiting reads get it.
                 answer = Future()
                 answer.set_exception(error)
-        answer.add_done_callback(
-            partial(self.on_stored, token, ledger_id, first, last, expected_reads)
-        )
+        answer.add_done_callback(partial(self.on_stored, read))
 
-    def on_stored(
-        self,
-        token: int,
-        ledger_id: int,
-        first: int,
-        last: int,
-        expected_reads: ExpectedReads,
-        answer: Future[list[StoredEntry]],
-    ) -> None:
+    def on_stored(self, read: StorageRead, answer: Future[list[StoredEntry]]) -> None:
         entries: list[Entry] = []
-        self.reading.pop(token, None)
+        self.reading.pop(read.token, None)
         try:
-            requested = range(first, last + 1)
-            expected = max(expected_reads(), 0)
+            expected = max(read.expected_reads(), 0)
             stored = answer.result()
             self.cached.count_misses(len(stored), sum(len(entry.data) for entry in stored))
             for entry in stored:
-                self.receive(entry, ledger_id, requested, expected, entries)
+                self.receive(entry, read, expected, entries)
         except Exception as error:  # The waiting reads get it.
             discard(entries)
-            self.pending.fail(token, error)
+            self.pending.fail(read.token, error)
         else:
-            self.pending.complete(token, entries)
+            self.pending.complete(read.token, entries)
 
     def receive(
-        self,
-        stored: StoredEntry,
-        ledger_id: int,
-        requested: range,
-        expected: int,
-        entries: list[Entry],
+        self, stored: StoredEntry, read: StorageRead, expected: int, entries: list[Entry]
     ) -> None:
         """Appends a stored entry to ``entries``; caches a requested one that expects reads.
 
         A foreign entry may have ids that no position can have, such as -1: it is left out.
         """
         at = Position(stored.ledger_id, stored.entry_id)
-        is_requested = stored.ledger_id == ledger_id and stored.entry_id in requested
+        is_requested = read.overlaps(stored.ledger_id, stored.entry_id, stored.entry_id)
         if not is_requested and min(at) < 0:
             return
         entries.append(self.manager.entry(at, stored.data, expected_reads=expected))
@@ -315,14 +303,14 @@ class EntryCache:
 
     # Invalidation ---------------------------------------------------------------------------------
 
-    def invalidate_entries(self, before: Position) -> None:
+    def invalidate_entries(self, position: Position) -> None:
         """Forget what is before a position."""
-        self.cached.invalidate_entries(before)
+        self.cached.invalidate_entries(position)
 
     def invalidate_ledger(self, ledger_id: int) -> None:
         """Forget a ledger, and let nothing join its reads."""
         self.cached.remove_range((ledger_id, 0), (ledger_id + 1, 0), last_inclusive=False)
-        self.pending.invalidate(ledger_id)
+        self.pending.invalidate_ledger(ledger_id)
 
     def clear(self) -> None:
         self.cached.clear()

@@ -63,13 +63,13 @@ class ManagedLedgerFactory(AfterFork):
     Args:
         max_reads_in_flight_bytes: managedLedgerMaxReadsInFlightSizeInMB in bytes; 0 or less:
             no limit.
-        acquire_timeout_millis: managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis; 0 or
+        acquire_timeout_ms: managedLedgerMaxReadsInFlightPermitsAcquireTimeoutMillis; 0 or
             less: none.
         acquire_queue_size: managedLedgerMaxReadsInFlightPermitsAcquireQueueSize.
         settings: the settings of ledgers opened without their own.
         executor: continues reads that waited for permits; default: a private thread.
         clock: returns nanoseconds; everything that depends on time uses it.
-        check_interval_millis: a thread calls :meth:`expire` at this interval; None: the caller
+        check_interval_ms: a thread calls :meth:`expire` at this interval; None: the caller
             does.
 
     All methods may be called from any number of threads. The end of a ``with`` block closes the
@@ -82,12 +82,12 @@ class ManagedLedgerFactory(AfterFork):
         manager: EntryCacheManager,
         *,
         max_reads_in_flight_bytes: int = 0,
-        acquire_timeout_millis: int = 60_000,
+        acquire_timeout_ms: int = 60_000,
         acquire_queue_size: int = 10_000,
         settings: LedgerSettings | None = None,
         executor: Executor | None = None,
         clock: Callable[[], int] = time.monotonic_ns,
-        check_interval_millis: int | None = None,
+        check_interval_ms: int | None = None,
     ) -> None:
         self.storage = storage
         self.manager = manager
@@ -95,7 +95,7 @@ class ManagedLedgerFactory(AfterFork):
         self.clock = clock
         self.limiter = InflightReadsLimiter(
             max_bytes=max_reads_in_flight_bytes,
-            acquire_timeout_millis=acquire_timeout_millis,
+            acquire_timeout_ms=acquire_timeout_ms,
             acquire_queue_size=acquire_queue_size,
         )
         self.private_executor = PrivateExecutor() if executor is None else None
@@ -104,8 +104,8 @@ class ManagedLedgerFactory(AfterFork):
         self.ledgers: dict[str, ManagedLedger] = {}
         self.closed = threading.Event()
         self.checker: threading.Thread | None = None
-        if check_interval_millis is not None:
-            seconds = check_interval_millis / 1000
+        if check_interval_ms is not None:
+            seconds = check_interval_ms / 1000
             self.checker = threading.Thread(target=self.check, args=(seconds,), daemon=True)
             self.checker.start()
         self.watch_forks()
@@ -136,6 +136,11 @@ class ManagedLedgerFactory(AfterFork):
                     clock=self.clock,
                 )
             return ledger
+
+    def get(self, name: str) -> ManagedLedger | None:
+        """The open managed ledger of that name, or None."""
+        ledger = self.ledgers.get(name)
+        return None if ledger is None or ledger.closed else ledger
 
     def expire(self) -> None:
         """Runs the periodic tasks.

@@ -60,7 +60,7 @@ class ManagedLedger:
             limiter=limiter,
             executor=executor,
             clock=clock,
-            read_timeout_millis=self.settings.managed_ledger_read_entry_timeout_millis,
+            read_timeout_ms=self.settings.managed_ledger_read_entry_timeout_millis,
         )
         # ``adding`` serializes add_entry, including the wait for the storage. ``lock`` guards the
         # log and the cursors, and is held for moments only.
@@ -89,7 +89,7 @@ class ManagedLedger:
     # Adding ---------------------------------------------------------------------------------------
 
     def add_entry(
-        self, data: bytes, *, deliver_at: int | None = None, now: int | None = None
+        self, data: bytes, *, deliver_at_ms: int | None = None, now_ms: int | None = None
     ) -> Position:
         """Appends an entry and returns its position, once the storage has it.
 
@@ -102,7 +102,7 @@ class ManagedLedger:
         that is not bytes-like.
         """
         data = check_bytes(data)
-        self.check_delay(deliver_at, now)
+        self.check_delay(deliver_at_ms, now_ms)
         with self.adding:
             self.check_open()
             ledger_id, entry_id = self.next_position()
@@ -118,15 +118,15 @@ class ManagedLedger:
                 self.log.add(ledger_id, len(data))
         return at
 
-    def check_delay(self, deliver_at: int | None, now: int | None) -> None:
+    def check_delay(self, deliver_at_ms: int | None, now_ms: int | None) -> None:
         most = self.settings.delayed_delivery_max_delay_in_millis
-        if deliver_at is None or most == 0:
+        if deliver_at_ms is None or most == 0:
             return
-        if now is None:
-            raise UsageError(f"deliver_at={deliver_at} has no present time; pass now")
-        if deliver_at - now > most:
+        if now_ms is None:
+            raise UsageError(f"deliver_at_ms={deliver_at_ms} has no present time; pass now_ms")
+        if deliver_at_ms - now_ms > most:
             raise UsageError(
-                f"the delay of {deliver_at - now} ms exceeds delayedDeliveryMaxDelayInMillis, "
+                f"the delay of {deliver_at_ms - now_ms} ms exceeds delayedDeliveryMaxDelayInMillis, "
                 f"which is {most}; use a shorter delay"
             )
 
@@ -150,10 +150,10 @@ class ManagedLedger:
             self.current = ledger_id
         return Position(self.current, self.log.entries(self.current))
 
-    def cache_added(self, at: Position, data: bytes) -> None:
+    def cache_added(self, position: Position, data: bytes) -> None:
         expected = self.active.expected_reads_of_added()
         if expected is not None:
-            self.cache.insert(at, data, expected_reads=expected)
+            self.cache.insert(position, data, expected_reads=expected)
 
     @property
     def last_confirmed(self) -> Position:
@@ -198,6 +198,10 @@ class ManagedLedger:
             if cursor.durable:
                 self.durable.add(cursor.name, cursor.mark_delete_position)
         return cursor
+
+    def get(self, name: str) -> ManagedCursor | None:
+        """The cursor of that name, or None."""
+        return self.cursors.get(name)
 
     def delete_cursor(self, name: str) -> None:
         """Deletes a cursor and its stored state.
@@ -259,9 +263,9 @@ class ManagedLedger:
         expected = partial(self.active.expected_reads_of_stored, cursor)
         return self.cache.read(ledger_id, first, last, average=average, expected_reads=expected)
 
-    def has_entry(self, at: Position) -> bool:
+    def has_entry(self, position: Position) -> bool:
         """True if an entry is cached."""
-        return self.cache.has_entry(check_position(at))
+        return self.cache.has_entry(check_position(position))
 
     def read_ahead(
         self, ledger_id: int, first: int, last: int, *, cursor: str, max_bytes: int = 0
@@ -282,20 +286,22 @@ class ManagedLedger:
             ledger_id, first, last, average=average, max_bytes=max_bytes, expected_reads=expected
         )
 
-    def read_entry(self, at: Position) -> Future[Entry]:
+    def read_entry(self, position: Position) -> Future[Entry]:
         """Reads a single entry, for a replay. An entry from the storage is not cached.
 
         The future fails with UsageError when there is no such entry.
         """
         self.check_open()
-        at = check_position(at)
+        position = check_position(position)
         result: Future[Entry] = Future()
         result.set_running_or_notify_cancel()
         with self.lock:
-            known = self.log.contains(at)
-            average = self.average_entry_size(at.ledger_id) if known else 0
+            known = self.log.contains(position)
+            average = self.average_entry_size(position.ledger_id) if known else 0
         if not known:
-            result.set_exception(UsageError(f"the managed ledger {self.name!r} has no entry {at}"))
+            result.set_exception(
+                UsageError(f"the managed ledger {self.name!r} has no entry {position}")
+            )
             return result
 
         def on_read(read: Future[list[Entry]]) -> None:
@@ -305,7 +311,9 @@ class ManagedLedger:
             else:
                 result.set_result(read.result()[0])
 
-        read = self.cache.read(at.ledger_id, at.entry_id, at.entry_id, average=average)
+        read = self.cache.read(
+            position.ledger_id, position.entry_id, position.entry_id, average=average
+        )
         read.add_done_callback(on_read)
         return result
 

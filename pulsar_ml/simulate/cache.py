@@ -74,7 +74,7 @@ class Broker:
         self.by_mark_delete = config.evicts_by_mark_deleted_position
         self.delayed = InMemoryDelayedDeliveryTrackerFactory(**config.delayed_keywords())
         self.manager = EntryCacheManager(**config.manager_keywords(), clock=clock)
-        self._interval = config.eviction_interval_millis * MILLI
+        self._interval = config.eviction_interval_ms * MILLI
         clock.after(self._interval, self._evict)
 
     def after_storage(self, call: Callable[[], None]) -> None:
@@ -152,8 +152,8 @@ class CachedLedger:
         self.number = number
         self.cache: RangeCache = broker.manager.range_cache(f"topic-{number}")
         self.cursors = ActiveManagedCursorContainer(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis=(
-                broker.settings.config.continue_caching_millis
+            continue_caching_added_entries_after_last_active_cursor_leaves_ms=(
+                broker.settings.config.continue_caching_ms
             ),
             now_ns=broker.clock.now,
         )

@@ -198,6 +198,11 @@ cdef inline void acks_advance(AckRanges* acks, Position up_to) noexcept nogil:
     blocks_remove_before(&acks.ends, blocks_above(&acks.ends, position(up_to.ledger_id, -2)))
 
 
+# True for an entry that acks_add refuses.
+cdef inline bint acks_is_refused(const AckRanges* acks, Position at) noexcept nogil:
+    return acks_is_beyond(acks, at) and not acks_contain(acks, at)
+
+
 # One entry. Its batch, if there is one, is done with.
 cdef inline AckChange acks_add(AckRanges* acks, Position at) noexcept nogil:
     cdef BlockSpot spot

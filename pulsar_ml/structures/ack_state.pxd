@@ -26,8 +26,8 @@ from pulsar_ml.structures.ack_codec cimport (
     AckLimits, AckPlan, AckRestored, acks_fit, acks_plan, acks_read, acks_size, acks_write,
 )
 from pulsar_ml.structures.ack_ranges cimport (
-    AckChange, AckRanges, acks_add, acks_add_index, acks_add_up_to, acks_contain, acks_contain_index,
-    acks_destroy, acks_end_ledger, acks_init, acks_mark,
+    ACK_INVALID, ACK_NEW, ACK_NO_MEMORY, AckChange, AckRanges, acks_add, acks_add_index, acks_add_up_to,
+    acks_contain, acks_contain_index, acks_destroy, acks_end_ledger, acks_init, acks_is_refused, acks_mark,
 )
 from pulsar_ml.structures.position cimport Position, position_less
 from pulsar_ml.structures.stamped_lock cimport (
@@ -138,6 +138,33 @@ cdef inline AckChange ack_state_add(AckState* state, Position at, uint32_t* resu
     cdef AckChange change
     stamped_lock_write(&state.lock)
     change = acks_add(&state.acks, at)
+    resumed[0] = ack_state_leave(state)
+    return change
+
+
+# Many entries in one section; `added` counts the new ones. ACK_INVALID: nothing changed.
+# ACK_NO_MEMORY: those before are acknowledged. `done` is the index of the entry that failed, or the
+# count.
+cdef inline AckChange ack_state_add_all(
+    AckState* state, const Position* at, int64_t count, int64_t* done, int64_t* added, uint32_t* resumed
+) noexcept nogil:
+    cdef AckChange change = ACK_NEW
+    cdef int64_t i = 0
+    added[0] = 0
+    stamped_lock_write(&state.lock)
+    while i < count and not acks_is_refused(&state.acks, at[i]):
+        i += 1
+    if i < count:
+        change = ACK_INVALID
+    else:
+        i = 0
+        while i < count:
+            change = acks_add(&state.acks, at[i])
+            if change == ACK_NO_MEMORY:
+                break
+            added[0] += change == ACK_NEW
+            i += 1
+    done[0] = i
     resumed[0] = ack_state_leave(state)
     return change
 

@@ -37,14 +37,16 @@ from pulsar_ml.structures.active_groups cimport (
     groups_move, groups_spare, groups_take_spare,
 )
 from pulsar_ml.structures.cursor_registry cimport (
-    CursorNode, CursorPosition, CursorRegistry, registry_changed, registry_find, registry_give,
-    registry_idle, registry_init, registry_publish_slowest, registry_register, registry_set_durable,
-    registry_size, registry_slowest, registry_take, registry_withdraw, tracked_at, untracked,
+    CursorNode, CursorPosition, CursorRegistry, CursorState, registry_changed, registry_find,
+    registry_give, registry_idle, registry_init, registry_publish_slowest, registry_register,
+    registry_set_durable, registry_size, registry_slowest, registry_state, registry_take,
+    registry_withdraw, tracked_at, untracked,
 )
 from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take
 from pulsar_ml.structures.position cimport Position, position_less
 from pulsar_ml.structures.stamped_lock cimport (
-    stamped_lock_write, stamped_optimistic, stamped_unlock_write, stamped_validate,
+    stamped_lock_read, stamped_lock_write, stamped_optimistic, stamped_unlock_read, stamped_unlock_write,
+    stamped_validate,
 )
 from pulsar_ml.structures.status cimport PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
@@ -282,6 +284,37 @@ cdef inline CursorPosition active_cursors_slowest(ActiveCursors* container) noex
     slowest = registry_slowest(&container.registry)
     stamped_unlock_write(&container.registry.lock)
     return slowest
+
+
+# The cursor of an id. Its place is the newest, also before a flush.
+cdef inline CursorState active_cursors_look(ActiveCursors* container, uint64_t id) noexcept nogil:
+    cdef CursorState state
+    cdef ActiveCursor* cursor
+    stamped_lock_read(&container.registry.lock)
+    cursor = <ActiveCursor*>registry_find(&container.registry, id)
+    state = registry_state(
+        <CursorNode*>cursor, untracked() if cursor is NULL else cursor.target)
+    stamped_unlock_read(&container.registry.lock)
+    return state
+
+
+# A cursor at the lowest position; of several the one that was registered first.
+cdef inline CursorState active_cursors_slowest_cursor(ActiveCursors* container) noexcept nogil:
+    cdef CursorNode* node
+    cdef CursorNode* slowest = NULL
+    cdef CursorPosition place, least = untracked()
+    cdef CursorState state
+    stamped_lock_read(&container.registry.lock)
+    node = container.registry.first
+    while node is not NULL:
+        place = (<ActiveCursor*>node).target
+        if place.tracked and (slowest is NULL or position_less(place.at, least.at)):
+            slowest = node
+            least = place
+        node = node.after
+    state = registry_state(slowest, least)
+    stamped_unlock_read(&container.registry.lock)
+    return state
 
 
 # True if an entry that is added now is worth caching: a cursor may read it soon.

@@ -22,12 +22,12 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 
 from pulsar_ml.structures.cursor_registry cimport (
-    CursorNode, CursorPosition, CursorRegistry, registry_changed, registry_find, registry_give, registry_init,
-    registry_publish_slowest, registry_register, registry_set_durable, registry_size, registry_slowest,
-    registry_take, registry_withdraw, tracked_at, untracked,
+    CursorNode, CursorPosition, CursorRegistry, CursorState, registry_changed, registry_find, registry_give,
+    registry_init, registry_publish_slowest, registry_register, registry_set_durable, registry_size,
+    registry_slowest, registry_state, registry_take, registry_withdraw, tracked_at, untracked,
 )
 from pulsar_ml.structures.object_pool cimport Pool, pool_init
-from pulsar_ml.structures.position cimport Position, position_less
+from pulsar_ml.structures.position cimport Position, position_equal, position_less
 from pulsar_ml.structures.stamped_lock cimport (
     stamped_lock_read, stamped_lock_write, stamped_optimistic, stamped_unlock_read, stamped_unlock_write,
     stamped_validate,
@@ -190,6 +190,42 @@ cdef inline CursorPosition cursor_heap_slowest(CursorHeap* heap) noexcept nogil:
     slowest = registry_slowest(&heap.registry)
     stamped_unlock_read(&heap.registry.lock)
     return slowest
+
+
+# The cursor of an id.
+cdef inline CursorState cursor_heap_look(CursorHeap* heap, uint64_t id) noexcept nogil:
+    cdef CursorState state
+    cdef HeapCursor* cursor
+    stamped_lock_read(&heap.registry.lock)
+    cursor = <HeapCursor*>registry_find(&heap.registry, id)
+    state = registry_state(<CursorNode*>cursor, heap_where(heap, cursor))
+    stamped_unlock_read(&heap.registry.lock)
+    return state
+
+
+# A cursor at the lowest position; of several the one that was registered first.
+cdef inline CursorState cursor_heap_slowest_cursor(CursorHeap* heap) noexcept nogil:
+    cdef CursorNode* node
+    cdef CursorPosition slowest, place
+    cdef CursorState state
+    stamped_lock_read(&heap.registry.lock)
+    slowest = registry_slowest(&heap.registry)
+    node = heap.registry.first if slowest.tracked else NULL
+    while node is not NULL:
+        place = heap_where(heap, <HeapCursor*>node)
+        if place.tracked and position_equal(place.at, slowest.at):
+            break
+        node = node.after
+    state = registry_state(node, slowest)
+    stamped_unlock_read(&heap.registry.lock)
+    return state
+
+
+# Where a cursor stands; NULL stands nowhere. Inside a section, or under the shared lock.
+cdef inline CursorPosition heap_where(const CursorHeap* heap, const HeapCursor* cursor) noexcept nogil:
+    if cursor is NULL or cursor.index == HEAP_NOWHERE:
+        return untracked()
+    return tracked_at(heap.places[cursor.index].at)
 
 
 # The heap, in write sections ---------------------------------------------------------------------

@@ -65,6 +65,13 @@ cdef struct CursorRegistry:
     pml_i64 slowest_entry
 
 
+# A registered cursor, as a section or the shared lock shows it; an id of 0: there is none.
+cdef struct CursorState:
+    uint64_t id
+    CursorPosition place
+    bint durable
+
+
 # A walk over the registered cursors.
 cdef struct CursorWalk:
     uint64_t id
@@ -161,6 +168,15 @@ cdef inline void registry_set_durable(
 ) noexcept nogil:
     i64_store_relaxed(&registry.durable, i64_load_relaxed(&registry.durable) + durable - node.durable)
     node.durable = durable
+
+
+# A cursor at a place; NULL is none. Inside a section, or under the shared lock.
+cdef inline CursorState registry_state(const CursorNode* node, CursorPosition place) noexcept nogil:
+    cdef CursorState state
+    state.id = 0 if node is NULL else u64_load_relaxed(&node.id)
+    state.place = place
+    state.durable = node is not NULL and node.durable
+    return state
 
 
 # The registered cursor of an id that this memory gave, or NULL.

@@ -247,6 +247,25 @@ cdef inline Acquired limiter_acquire(
     return acquired
 
 
+# Takes permits as limiter_acquire does if no time matters: they fit, and no request waits. `taken`
+# is 0 before; it stays 0 without a limit. False: nothing changed.
+cdef inline bint limiter_try_acquire(
+    InflightLimiter* limiter, int64_t permits, int64_t* taken
+) noexcept nogil:
+    cdef bint fits
+    if limiter.maximum <= 0:
+        return True
+    if permits > limiter.maximum:
+        permits = limiter.maximum
+    monitor_enter(&limiter.monitor)
+    fits = not limiter.closed and not limiter.first and permits <= limiter.remaining
+    if fits:
+        limiter.remaining -= permits
+        taken[0] = permits
+    monitor_leave(&limiter.monitor)
+    return fits
+
+
 # Gives permits back, 0 for a request that failed, and grants what fits now.
 cdef inline void limiter_release(InflightLimiter* limiter, int64_t permits) noexcept nogil:
     if permits > 0:

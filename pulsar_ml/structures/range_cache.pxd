@@ -22,13 +22,14 @@
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
 #              A hit does not mean that the entry is still cached when the caller looks at it.
 
-from libc.stdint cimport int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, entry_adopt_reads, entry_at, entry_hold_reads, entry_is_at, entry_matches,
-    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references,
-    entry_release, entry_release_chained, entry_retain, payload_source,
+    Entry, EntryPool, entry_adopt_reads, entry_at, entry_expected_reads, entry_hold_reads,
+    entry_is_at, entry_matches, entry_payload, entry_pool_destroy, entry_pool_init,
+    entry_read_count, entry_references, entry_release, entry_release_chained, entry_retain,
+    payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
@@ -53,13 +54,15 @@ from pulsar_ml.structures.receive_buffer cimport (
     BufferBooks, ReceiveBuffer, receive_buffer_pin, receive_buffer_unpin,
 )
 from pulsar_ml.structures.refcount cimport refcount_retain, refcount_value
-from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
+from pulsar_ml.structures.stamped_lock cimport (
+    stamped_lock_read, stamped_lock_write, stamped_unlock_read, stamped_unlock_write,
+)
 from pulsar_ml.structures.status cimport (
     PML_DEALLOCATED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
 )
 from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32,
-    u32_load_relaxed, u32_store_relaxed, u32_store_release,
+    u32_load_relaxed, u32_store_relaxed, u32_store_release, u8_load_relaxed,
 )
 
 
@@ -90,6 +93,16 @@ cdef struct RangeCache:
     pml_i64 size            # bytes
     pml_i64 link            # next free cache while pooled
     char[48] apart_too
+
+
+# An entry as its wrapper describes it.
+cdef struct CachedState:
+    Position key
+    int64_t length          # bytes
+    int64_t timestamp       # nanoseconds
+    int32_t requeues
+    bint accessed           # since the last pass that requeued it
+    int64_t expected_reads
 
 
 # The entries and bytes that a removal took out, and what range_cache_settle has to give back.
@@ -346,6 +359,33 @@ cdef inline uint32_t range_cache_next(const RangeCache* cache, MapCursor* cursor
         entry = range_cache_retain(cache, handle, found)
         if entry:
             return entry
+
+
+# The next cached entry of the range as its wrapper describes it, without a reference; False at the
+# end. No access is marked.
+cdef inline bint range_cache_look(
+    const RangeCache* cache, MapCursor* cursor, CachedState* state
+) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef EntryWrapper* wrapper
+    cdef uint32_t handle
+    cdef bint found = False
+    while not found:
+        handle = map_next(&cache.map, cursor, &state.key)
+        if not handle:
+            return False
+        wrapper = wrapper_at(&memory.wrappers, handle)
+        stamped_lock_read(&wrapper.lock)
+        found = wrapper_holds(wrapper, state.key, cache.number)
+        if found:
+            state.length = wrapper.size
+            state.timestamp = i64_load_relaxed(&wrapper.timestamp)
+            state.requeues = wrapper.requeue_count
+            state.accessed = u8_load_relaxed(&wrapper.accessed) != 0
+            # Inside the section the wrapper keeps its reference.
+            state.expected_reads = entry_expected_reads(&memory.entries, u32_load_relaxed(&wrapper.value))
+        stamped_unlock_read(&wrapper.lock)
+    return True
 
 
 # Removal -----------------------------------------------------------------------------------------

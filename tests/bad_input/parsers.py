@@ -307,7 +307,7 @@ def cursor(folder: Path) -> Path:
 
 def read_cursor(path: Path) -> None:
     stored = decode(path.read_bytes())
-    AckState.restore(stored.mark_delete, stored.data, stored.ranges, stored.batches)
+    AckState.restore(stored.mark_delete_position, stored.data, stored.ranges, stored.batches)
 
 
 def cursor_body(folder: Path) -> Path:
@@ -320,7 +320,7 @@ def cursor_body(folder: Path) -> Path:
 def read_body(path: Path) -> None:
     body = path.read_bytes()
     stored = decode(CHECKED.pack(MAGIC, VERSION, zlib.crc32(body)) + body)
-    AckState.restore(stored.mark_delete, stored.data, stored.ranges, stored.batches)
+    AckState.restore(stored.mark_delete_position, stored.data, stored.ranges, stored.batches)
 
 
 PARSERS: dict[str, Parser] = {

@@ -53,12 +53,12 @@ def test_the_size_is_the_given_one_or_a_fifth_of_memory() -> None:
 
 
 def test_the_grace_period_is_twice_the_ttl_unless_given() -> None:
-    assert CacheConfig().continue_caching_millis == 2000
-    assert CacheConfig(cache_eviction_time_threshold_millis=700).continue_caching_millis == 1400
+    assert CacheConfig().continue_caching_ms == 2000
+    assert CacheConfig(cache_eviction_time_threshold_millis=700).continue_caching_ms == 1400
     grace = "continue_caching_added_entries_after_last_active_cursor_leaves_millis"
     config = CacheConfig().replace(**{grace: 5})
-    assert config.continue_caching_millis == 5
-    assert config.replace(cache_eviction_by_expected_read_count=False).continue_caching_millis == 0
+    assert config.continue_caching_ms == 5
+    assert config.replace(cache_eviction_by_expected_read_count=False).continue_caching_ms == 0
 
 
 def test_an_effective_value_is_derived_only_where_the_setting_is_not_set() -> None:
@@ -79,11 +79,11 @@ def test_an_effective_value_is_derived_only_where_the_setting_is_not_set() -> No
 
 
 def test_the_older_frequency_takes_the_place_of_the_interval() -> None:
-    assert CacheConfig(cache_eviction_interval_ms=30).eviction_interval_millis == 30
+    assert CacheConfig(cache_eviction_interval_ms=30).eviction_interval_ms == 30
     both = CacheConfig(cache_eviction_interval_ms=30, cache_eviction_frequency=100.0)
-    assert both.eviction_interval_millis == 10
-    assert CacheConfig(cache_eviction_frequency=1000.0).eviction_interval_millis == 1
-    assert CacheConfig(cache_eviction_frequency=5e-324).eviction_interval_millis > 10**15
+    assert both.eviction_interval_ms == 10
+    assert CacheConfig(cache_eviction_frequency=1000.0).eviction_interval_ms == 1
+    assert CacheConfig(cache_eviction_frequency=5e-324).eviction_interval_ms > 10**15
 
 
 def test_mark_delete_is_subordinate_to_expected_reads() -> None:
@@ -98,9 +98,9 @@ def test_mark_delete_is_subordinate_to_expected_reads() -> None:
 def test_the_pruning_interval_follows_the_tick_within_bounds() -> None:
     for tick, interval in ((1, 5), (20, 20), (1000, 50)):
         config = CacheConfig(delayed_delivery_tick_time_millis=tick)
-        assert config.delayed_delivery_prune_interval_millis == interval
+        assert config.delayed_delivery_prune_interval_ms == interval
     config = CacheConfig(delayed_delivery_prune_min_interval_millis=7)
-    assert config.delayed_delivery_prune_interval_millis == 7
+    assert config.delayed_delivery_prune_interval_ms == 7
 
 
 def test_replace_and_diff_tell_what_a_running_cache_takes_over() -> None:

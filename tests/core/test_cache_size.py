@@ -93,7 +93,7 @@ def test_a_size_of_zero_refuses_puts_and_finds_nothing() -> None:
     "setting",
     [
         {"max_size": -1}, {"max_size": 2**63}, {"watermark": 0}, {"watermark": 1.01},
-        {"watermark": float("nan")}, {"eviction_interval_ms": 0}, {"eviction_interval_ms": float("inf")},
+        {"watermark": float("nan")}, {"eviction_interval_ms": 0}, {"eviction_interval_ms": 2**63},
         {"time_threshold_ms": -1}, {"max_requeue_count": 65536},
     ],
     ids=str,
@@ -107,6 +107,18 @@ def test_a_bad_setting_names_itself_and_changes_nothing(
     with pytest.raises(InvalidSizeError, match=name):
         manager.configure(**{"max_size": 77} | setting)
     assert manager.max_size == DEFAULT_MAX_SIZE
+
+
+@pytest.mark.parametrize(
+    "name", ["eviction_interval_ms", "time_threshold_ms", "time_threshold_max_ms"]
+)
+def test_a_time_is_a_whole_number_of_milliseconds(manager: EntryCacheManager, name: str) -> None:
+    for wrong in (0.5, 10.0, "10", None):
+        setting: dict[str, Any] = {name: wrong}
+        with pytest.raises(TypeError):
+            EntryCacheManager(**setting)
+        with pytest.raises(TypeError):
+            manager.configure(**setting)
 
 
 def test_an_unknown_policy_is_an_error_that_names_the_known_ones() -> None:
@@ -168,7 +180,7 @@ def test_a_clock_of_its_own_and_a_thread_exclude_each_other() -> None:
 
 
 def test_the_thread_evicts_what_puts_triggered_and_stop_waits_for_it() -> None:
-    with EntryCacheManager(max_size=1000, watermark=0.5, time_threshold_ms=1e9) as manager:
+    with EntryCacheManager(max_size=1000, watermark=0.5, time_threshold_ms=10**9) as manager:
         manager.start()
         manager.start()
         assert manager.stats().serving
@@ -184,21 +196,21 @@ def test_the_thread_evicts_what_puts_triggered_and_stop_waits_for_it() -> None:
 
 
 def test_the_thread_evicts_by_age_without_being_asked() -> None:
-    with EntryCacheManager(start=True, eviction_interval_ms=0.1, time_threshold_ms=0) as manager:
+    with EntryCacheManager(start=True, eviction_interval_ms=1, time_threshold_ms=0) as manager:
         fill(manager, 100)
         until(lambda: manager.size == 0)
         assert manager.stats().evictions == 0
 
 
 def test_a_shorter_interval_wakes_the_thread() -> None:
-    with EntryCacheManager(start=True, eviction_interval_ms=1e9, time_threshold_ms=0) as manager:
+    with EntryCacheManager(start=True, eviction_interval_ms=10**9, time_threshold_ms=0) as manager:
         fill(manager, 100)
-        manager.configure(eviction_interval_ms=0.1)
+        manager.configure(eviction_interval_ms=1)
         until(lambda: manager.size == 0)
 
 
 def test_closing_ends_the_thread_and_gives_everything_back() -> None:
-    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=0.1)
+    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=1)
     fill(manager, 500)
     manager.close()
     assert not manager.stats().serving
@@ -210,7 +222,7 @@ def test_closing_ends_the_thread_and_gives_everything_back() -> None:
 
 def test_a_manager_that_is_dropped_ends_its_thread() -> None:
     threads = len(os.listdir("/proc/self/task")) if os.path.isdir("/proc/self/task") else 0
-    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=0.1)
+    manager = EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=1)
     cache = manager.range_cache("a")
     assert not threads or len(os.listdir("/proc/self/task")) == threads + 1
     del manager
@@ -222,7 +234,7 @@ def test_a_manager_that_is_dropped_ends_its_thread() -> None:
 
 
 def test_the_books_are_right_after_many_threads_and_changing_settings() -> None:
-    with EntryCacheManager(max_size=2000, start=True, eviction_interval_ms=0.1) as manager:
+    with EntryCacheManager(max_size=2000, start=True, eviction_interval_ms=1) as manager:
 
         def work(name: str) -> None:
             cache = manager.range_cache(name)
@@ -249,7 +261,7 @@ def test_the_books_are_right_after_many_threads_and_changing_settings() -> None:
 
 
 def test_a_child_of_a_fork_has_no_thread_and_evicts_by_itself() -> None:
-    with EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=0.1) as manager:
+    with EntryCacheManager(max_size=1000, start=True, eviction_interval_ms=1) as manager:
         fill(manager, 50)
         child = os.fork()
         if child == 0:

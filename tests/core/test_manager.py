@@ -187,11 +187,11 @@ def test_sizes_and_times_are_integers(
 @pytest.mark.parametrize("time", [2**63, -(2**63) - 1])
 def test_times_fit_64_bits(manager: EntryCacheManager, cache: RangeCache, time: int) -> None:
     fill(cache, 1)
-    with pytest.raises(InvalidSizeError, match=r"timestamp_ns=.* does not fit 64-bit nanoseconds"):
+    with pytest.raises(InvalidSizeError, match=r"timestamp_ns=.* is outside -\d+\.\.\d+"):
         manager.evict_entries_before(time)
-    with pytest.raises(InvalidSizeError, match=r"now_ns=.* does not fit 64-bit nanoseconds"):
+    with pytest.raises(InvalidSizeError, match=r"now_ns=.* is outside -\d+\.\.\d+"):
         manager.evict_entries_before(0, now_ns=time)
-    with pytest.raises(InvalidSizeError, match=r"now_ns=.* does not fit 64-bit nanoseconds"):
+    with pytest.raises(InvalidSizeError, match=r"now_ns=.* is outside -\d+\.\.\d+"):
         manager.evict_bytes(1, now_ns=time)
     assert cache.size == 1
 
@@ -374,8 +374,19 @@ def test_settings_are_keywords(manager: EntryCacheManager) -> None:
 
 # Closing -----------------------------------------------------------------------------------------
 
+
+def test_a_cache_is_looked_up_without_being_made(manager: EntryCacheManager) -> None:
+    assert manager.get("a") is None
+    cache = manager.range_cache("a")
+    assert manager.get("a") is cache
+    cache.close()
+    assert manager.get("a") is None
+    assert manager.range_cache("a") is not cache
+
+
 CLOSED_USES = {
     "range_cache": lambda manager: manager.range_cache("a"),
+    "get": lambda manager: manager.get("a"),
     "remove_range_cache": lambda manager: manager.remove_range_cache("a"),
     "receive_buffer": lambda manager: manager.receive_buffer(10),
     "entry": lambda manager: manager.entry((1, 1), b"x"),

@@ -31,7 +31,7 @@ MILLI = 1_000_000
 
 
 def limiter(**options: Any) -> InflightReadsLimiter:
-    return InflightReadsLimiter(**{"max_bytes": 100, "acquire_timeout_millis": 10, **options})
+    return InflightReadsLimiter(**{"max_bytes": 100, "acquire_timeout_ms": 10, **options})
 
 
 def refuse(permits: Permits | None) -> None:
@@ -158,7 +158,7 @@ def test_permits_of_an_empty_read_go_back_at_once() -> None:
 
 @pytest.mark.parametrize(
     "options",
-    [{"max_bytes": 2**63}, {"acquire_timeout_millis": 2**63}, {"acquire_queue_size": 2**40}],
+    [{"max_bytes": 2**63}, {"acquire_timeout_ms": 2**63}, {"acquire_queue_size": 2**40}],
 )
 def test_sizes_that_cannot_be_are_refused(options: dict[str, int]) -> None:
     with pytest.raises(InvalidSizeError, match=next(iter(options))):
@@ -184,7 +184,7 @@ def test_a_maximum_of_zero_or_less_is_no_limit(maximum: int) -> None:
 
 @pytest.mark.parametrize("timeout", [0, -1, -(2**63)])
 def test_a_timeout_of_zero_or_less_is_none(timeout: int) -> None:
-    limits = limiter(acquire_timeout_millis=timeout)
+    limits = limiter(acquire_timeout_ms=timeout)
     first = present(limits.acquire(100, refuse, now_ns=0))
     answers: list[Permits | None] = []
     assert limits.acquire(1, answers.append, now_ns=0) is None
@@ -236,7 +236,7 @@ class Storage:
 
 @pytest.fixture
 def storage(manager: EntryCacheManager) -> Iterator[Storage]:
-    yield Storage(manager, read_timeout_millis=10)
+    yield Storage(manager, read_timeout_ms=10)
 
 
 def test_a_read_is_answered_whole(storage: Storage) -> None:
@@ -326,7 +326,7 @@ def test_closing_fails_what_is_under_way(storage: Storage) -> None:
 
 def test_an_invalidated_ledger_is_read_again(storage: Storage) -> None:
     storage.read(0, 1)
-    storage.reads.invalidate(7)
+    storage.reads.invalidate_ledger(7)
     storage.read(0, 1)
     assert len(storage.started) == 2
     storage.answer()

@@ -21,11 +21,12 @@ LEAST_SECONDS = 600.0
 
 @dataclass(slots=True)
 class Run:
-    """The calls of one seed: how many, what they did, and the problem, or ""."""
+    """The calls of one seed: how many, what they did, which returned, and the problem, or ""."""
 
     calls: int = 0
     outcomes: Counter[str] = field(default_factory=Counter)
     problem: str = ""
+    returned: set[str] = field(default_factory=set)
 
 
 def command(seed: int, calls: int, threads: int, planted: str = "") -> list[str]:
@@ -61,7 +62,7 @@ def run_seed(
         end = f"no end after {patience:g} s" if hangs else f"exit code {process.returncode}"
         return Run(problem=f"seed {seed}: {end}\n  {' '.join(words)}\n{errors[-4000:]}")
     counts = json.loads(output.splitlines()[-1])
-    return Run(counts["calls"], Counter(counts["outcomes"]))
+    return Run(counts["calls"], Counter(counts["outcomes"]), returned=set(counts["returned"]))
 
 
 def main() -> int:

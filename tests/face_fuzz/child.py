@@ -12,6 +12,7 @@ import sys
 import threading
 
 from tests.face_fuzz.fuzzer import fuzz
+from tests.face_fuzz.values import SENSIBLE
 
 MEMORY = 4 << 30  # bytes of address space: larger requests fail
 
@@ -36,7 +37,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, required=True)
     options.add_argument("--calls", type=int, required=True)
     options.add_argument("--threads", type=int, default=1)
-    options.add_argument("--planted", choices=["", "crash", "hang", "overflow"], default="")
+    options.add_argument("--planted", choices=["", "crash", "hang", "overflow", "names"], default="")
     arguments = options.parse_args()
     faulthandler.enable()
     # The parent sends it to a process that hangs.
@@ -45,6 +46,9 @@ def main() -> int:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     Planted.kind = arguments.planted
     extra: list[type] = [Planted] if arguments.planted else []
+    if arguments.planted == "names":
+        for name in ("position", "positions"):
+            del SENSIBLE[name]
     print(json.dumps(fuzz(arguments.seed, arguments.calls, arguments.threads, extra)), flush=True)
     return 0
 

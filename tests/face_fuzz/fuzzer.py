@@ -50,6 +50,7 @@ class Worker:
         self.depth = 0
         self.calls = 0
         self.outcomes: Counter[str] = Counter()
+        self.returned: set[str] = set()  # calls that returned
 
     # The world of values -------------------------------------------------------------------------
 
@@ -60,6 +61,9 @@ class Worker:
 
     def number(self) -> int:
         return self.random.choice(self.numbers)
+
+    def largest(self) -> int:
+        return max(self.numbers)
 
     def disturb(self) -> None:
         if self.random.random() < 0.2:
@@ -114,6 +118,7 @@ class Worker:
         try:
             self.keep(work())
             self.outcomes["returned"] += 1
+            self.returned.add(what)
         except Failure:
             raise
         except BaseException as error:
@@ -239,4 +244,8 @@ def fuzz(seed: int, calls: int, threads: int, extra: list[type]) -> dict[str, An
     if failures:
         raise failures[0]
     outcomes = sum((worker.outcomes for worker in workers), Counter[str]())
-    return {"calls": sum(worker.calls for worker in workers), "outcomes": dict(outcomes)}
+    return {
+        "calls": sum(worker.calls for worker in workers),
+        "outcomes": dict(outcomes),
+        "returned": sorted(set().union(*[worker.returned for worker in workers])),
+    }

@@ -12,6 +12,7 @@ from tests.face_fuzz.__main__ import run_seed
 from tests.face_fuzz.face import classes, members, parameters
 
 CALLS = 5_000
+FEW = 10  # methods
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -23,6 +24,28 @@ def test_no_call_of_the_face_crashes_hangs_or_raises_what_is_not_named(seed: int
     assert run.outcomes["returned"] > CALLS // 4
     assert run.outcomes["TypeError"] > CALLS // 50
     assert run.outcomes["InvalidPositionError"] > 0
+
+
+def methods() -> set[str]:
+    return {
+        f"{kind.__name__}.{member}(...)"
+        for kind in classes()
+        for member in members(kind)
+        if callable(getattr(kind, member))
+    }
+
+
+def test_nearly_every_method_of_the_face_returns_from_a_call() -> None:
+    """So the fuzzer's arguments reach what a method does, not only its checks."""
+    returned = set().union(*[run_seed(seed, CALLS, 1).returned for seed in range(0, 16, 2)])
+    assert len(methods()) > 90
+    assert len(methods() - returned) < FEW, sorted(methods() - returned)
+
+
+def test_arguments_that_are_not_known_by_name_are_noticed() -> None:
+    """Positions whose names the fuzzer does not know leave many methods without an answer."""
+    returned = run_seed(0, 4 * CALLS, 1, planted="names").returned
+    assert len(methods() - returned) >= FEW
 
 
 @pytest.mark.parametrize(
@@ -45,7 +68,7 @@ def test_the_face_that_is_fuzzed_is_all_of_it() -> None:
     assert len(found) >= 14
     assert "put" in members(_core.RangeCache)
     assert [each.name for each in parameters(_core.RangeCache, "put")] == [
-        "at", "value", "expected_reads", "timestamp_ns",
+        "position", "value", "expected_reads", "timestamp_ns",
     ]  # fmt: skip
 
 

@@ -42,6 +42,10 @@ class World(Protocol):
         """A number that a callback got, such as a token, or a small one."""
         ...
 
+    def largest(self) -> int:
+        """The largest number that a callback got: most likely a token."""
+        ...
+
 
 class Evil:
     """A value whose every special method disturbs other objects before it answers."""
@@ -139,13 +143,19 @@ def values(world: World) -> Any:
     return [payload(world) for _ in range(3)]
 
 
+def deliver_at(world: World) -> Any:
+    """A time, or the times of as many messages as there are positions."""
+    times = [world.random.randrange(-5, 500) for _ in range(3)]
+    return world.random.choice([times[0], times, array("q", times)])
+
+
 def entries(world: World) -> list[Any]:
     return [entry for _ in range(world.random.randrange(3)) if (entry := world.some("Entry"))]
 
 
 def payload(world: World) -> Any:
     value = world.some("Entry", "BufferSlice") if world.random.random() < 0.5 else None
-    return value or b"x" * world.random.randrange(50)
+    return value or b"x" * world.random.choice([0, world.random.randrange(50)])
 
 
 def ledger_range(world: World) -> int:
@@ -154,21 +164,25 @@ def ledger_range(world: World) -> int:
 
 # By the name of the parameter.
 SENSIBLE: dict[str, Callable[[World], Any]] = {
-    **dict.fromkeys(("at", "mark_delete"), position),
-    **dict.fromkeys(("name", "topic"), lambda world: world.random.choice("abc")),
+    **dict.fromkeys(("position", "mark_delete_position"), position),
+    **dict.fromkeys(("name", "topic", "subscription"), lambda world: world.random.choice("abc")),
     **dict.fromkeys(("data", "value"), payload),
-    "entries": entries,
+    "entries": lambda world: world.random.choice([entries(world), 3]),
+    **dict.fromkeys(("ranges", "batches"), lambda world: world.random.choice([0, 0, 1])),
     "positions": positions,
     "values": values,
+    "deliver_at_ms": deliver_at,
+    "names": lambda world: [world.random.choice("abc") for _ in range(3)],
     "manager": lambda world: world.some("EntryCacheManager"),
     **dict.fromkeys(
-        ("callback", "listener", "trigger", "start", "visitor", "resume"),
+        ("callback", "trigger", "start_read", "visitor", "on_resume", "parse"),
         lambda world: world.callback(),
     ),
     **dict.fromkeys(("clock", "may_dispatch"), lambda world: None),
     "policy": lambda world: world.random.choice(list(EVICTION_POLICIES)),
     "error": lambda world: Hostile("error"),
-    "token": lambda world: world.number(),
+    "token": lambda world: world.random.choice([world.number(), world.largest()]),
+    **dict.fromkeys(("offset", "length"), lambda world: world.random.randrange(3)),
     "watermark": lambda world: world.random.random(),
     "ledger_id": lambda world: world.random.randint(1, 2),
     "capacity": lambda world: world.random.randint(1, MOST_SIZE),

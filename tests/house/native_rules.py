@@ -12,15 +12,15 @@ CELL = re.compile(r"pml_(u8|i32|u32|i64|u64|ptr)\b")
 
 # Native calls of the binding that can take long, by the prefix of their names.
 LONG_CALLS = (
-    "memcpy", "payload_new", "cache_manager_next", "range_cache_delete", "eviction_destroy",
-    "cache_memory_destroy", "cache_manager_put", "cache_manager_remove",
+    "memcpy", "payload_new", "cache_manager_next", "range_cache_look", "range_cache_delete",
+    "eviction_destroy", "cache_memory_destroy", "cache_manager_put", "cache_manager_remove",
     "cache_manager_run", "cache_manager_evict", "cache_manager_look", "cache_manager_configure",
     "eviction_thread_start", "eviction_thread_stop", "eviction_thread_hold",
     "limiter_expire", "limiter_close", "limiter_remaining",
     "pending_reads_read", "pending_reads_complete", "pending_reads_expire", "pending_reads_fail",
     "pending_reads_running", "pending_reads_invalidate", "monitor_enter",
-    "active_cursors_(?:add|replace|update|remove|rank|slowest|destroy)",
-    "cursor_heap_(?:add|replace|update|remove|slowest|destroy)",
+    "active_cursors_(?:add|replace|update|remove|rank|slowest|look|destroy)",
+    "cursor_heap_(?:add|replace|update|remove|slowest|look|destroy)",
     "eviction_thread_serves",
     r"delayed_(?:view|manager)_\w+",
     "ack_state_(?:add|end_ledger|configure|set_metadata|mark|contains|encode|restore|destroy|may_dispatch)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.house import architecture_rules as rules
+from tests.house import face_rules as face
 from tests.house import layer_rules as layers
 from tests.house import native_rules as native
 from tests.house.architecture_rules import HEADINGS, PARTS, Rule, Sources
@@ -18,6 +19,22 @@ CELLS = (
 
 # A rule, and small trees each of which breaks it.
 BREACHES: list[tuple[Rule, list[Sources]]] = [
+    (face.times_are_whole_numbers_with_a_unit, [
+        {face.STUB: "class A:\n    def f(self, *, timeout_ms: float = 5) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, tick_time_millis: int) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, idle_seconds: SupportsIndex) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, *, now: SupportsIndex | None = None) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, deliver_at: int, /) -> None: ...\n"},
+        {face.STUB: "class A:\n    @property\n    def deadline(self) -> int | None: ...\n"},
+        {face.STUB: "class A(NamedTuple):\n    timestamp: int\n"},
+        {face.STUB: "class A(NamedTuple):\n    timestamp_ns: float\n"},
+    ]),
+    (face.positions_have_one_name, [
+        {face.STUB: "class A:\n    def f(self, at: _At) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, before: _At | None = None) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, places: _Positions) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, positions: Iterable[_At]) -> None: ...\n"},
+    ]),
     (rules.seam_stands_alone, [
         {"pulsar_ml/sync/wait.pxd": "from pulsar_ml.structures.pool cimport take\n"},
         {"pulsar_ml/sync/__init__.py": "import pulsar_ml.errors\n"},
@@ -222,11 +239,12 @@ def test_a_breach_is_noticed(rule: Rule, breach: Sources) -> None:
 def test_every_rule_is_applied() -> None:
     helpers = {
         "read_project", "under", "structures", "forbid", "allow", "search", "strip", "statements",
-        "structs", "holds_cells", "kind_of", "at_import", "files_of_folders",
+        "structs", "holds_cells", "kind_of", "at_import", "files_of_folders", "names", "annotation",
+        "Name",
     }  # fmt: skip
     defined = {
         name
-        for module in (rules, layers, native)
+        for module in (rules, layers, native, face)
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", "") == module.__name__
     }
@@ -258,3 +276,15 @@ def test_the_project_is_read_whole(project: Sources) -> None:
 
 def test_every_part_has_its_reason() -> None:
     assert all(len(reason) > 10 for reason in PARTS.values())
+
+
+def test_names_of_the_face_that_are_right() -> None:
+    right = (
+        "class A(NamedTuple):\n    timestamp_ns: int\n    age: str\n\n"
+        "class B:\n    def reset_tick_time(self, tick_time_ms: SupportsIndex) -> None: ...\n"
+        "    def f(self, position: _At, *, now_ns: int | None = None) -> bool: ...\n"
+        "    def g(self, positions: _Positions, deliver_at_ms: _Numbers) -> int: ...\n"
+    )
+    assert len(list(face.names({face.STUB: right}))) == 8
+    assert face.times_are_whole_numbers_with_a_unit({face.STUB: right}) == []
+    assert face.positions_have_one_name({face.STUB: right}) == []

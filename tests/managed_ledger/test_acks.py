@@ -291,7 +291,7 @@ class WatchedStorage(MemoryStorage):
 
 def test_the_thread_of_a_factory_flushes() -> None:
     storage = WatchedStorage()
-    with open_broker(storage, check_interval_millis=1) as broker:
+    with open_broker(storage, check_interval_ms=1) as broker:
         filled(broker, 2)
         broker.clock.pass_millis(60_000)
         assert storage.appended.wait(SECONDS)

@@ -30,7 +30,7 @@ def acks_of(ranges: int, *, max_bytes: int | None = 5 * KIB**2, in_store: int = 
 
 
 def restored(stored: CursorMetadata) -> AckState:
-    return AckState.restore(stored.mark_delete, stored.data, stored.ranges, stored.batches)
+    return AckState.restore(stored.mark_delete_position, stored.data, stored.ranges, stored.batches)
 
 
 def test_properties_come_first_then_sequence_ids_then_ranges() -> None:

@@ -28,7 +28,7 @@ class Subscription:
         self.cursor = broker.ledger.open_cursor("sub", earliest=True)
         self.positions = [broker.ledger.add_entry(str(number).encode()) for number in range(12)]
         self.triggered = 0
-        factory = InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=1)
+        factory = InMemoryDelayedDeliveryTrackerFactory(tick_time_ms=1)
         self.delayed = DelayedDelivery(self.cursor, factory, clock=self.clock, trigger=self.trigger)
 
     def trigger(self) -> None:
@@ -74,7 +74,7 @@ def test_what_is_acknowledged_does_not_come(subscription: Subscription) -> None:
 def test_a_view_begins_at_the_mark_delete_position(subscription: Subscription) -> None:
     subscription.delay(2, 7)
     subscription.cursor.mark_delete(subscription.positions[4])
-    factory = InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=1)
+    factory = InMemoryDelayedDeliveryTrackerFactory(tick_time_ms=1)
     again = DelayedDelivery(subscription.cursor, factory, clock=subscription.clock)
     again.add(subscription.positions[2], 10)
     again.add(subscription.positions[7], 10)

@@ -44,12 +44,24 @@ def test_a_long_queue_of_reads_drains_on_the_executor() -> None:
         assert factory.limiter.remaining == permits
 
 
+def test_ledgers_and_cursors_are_looked_up_by_name_without_being_made() -> None:
+    with EntryCacheManager() as manager, ManagedLedgerFactory(MemoryStorage(), manager) as factory:
+        assert factory.get("a") is None
+        ledger = factory.open("a")
+        assert factory.get("a") is ledger
+        assert ledger.get("c") is None
+        cursor = ledger.open_cursor("c")
+        assert ledger.get("c") is cursor
+        ledger.close()
+        assert factory.get("a") is None
+
+
 def test_a_thread_of_the_factory_fails_what_takes_too_long() -> None:
     storage = FaultyStorage(MemoryStorage())
     settings = LedgerSettings(managed_ledger_read_entry_timeout_millis=1)
     with EntryCacheManager() as manager:
         with ManagedLedgerFactory(
-            storage, manager, settings=settings, check_interval_millis=1
+            storage, manager, settings=settings, check_interval_ms=1
         ) as factory:
             ledger = factory.open("a")
             at = ledger.add_entry(b"x")

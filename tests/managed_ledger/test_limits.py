@@ -84,7 +84,7 @@ def test_a_read_above_the_limit_is_served_when_nothing_else_is_in_flight() -> No
 
 
 def test_a_read_that_waits_too_long_fails() -> None:
-    with open_broker(limit=6 * ENTRY, acquire_timeout_millis=10) as broker:
+    with open_broker(limit=6 * ENTRY, acquire_timeout_ms=10) as broker:
         first, second = two_reads(broker)
         broker.clock.pass_millis(10)
         broker.factory.expire()

@@ -349,14 +349,14 @@ def test_both_forms_of_names_have_the_same_parts(name: str, parts: tuple[object,
 
 
 def test_delayed_messages_have_pulsars_names_and_the_labels_of_either_form() -> None:
-    topics = InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=10, topic_manager_idle_millis=9)
+    topics = InMemoryDelayedDeliveryTrackerFactory(tick_time_ms=10, topic_manager_idle_ms=9)
     views = [
         topics.new_tracker("public/default/persistent/orders-partition-3", subscription=name)
         for name in ("s1", "s2")
     ]
     for number in (1, 2):
-        views[0].add_message((3, number), 1000, now=0)
-    views[1].update_mark_delete_position((3, 1), now=0)
+        views[0].add_message((3, number), 1000, now_ms=0)
+    views[1].update_mark_delete_position((3, 1), now_ms=0)
     registry = Registry()
     registry.add_delayed(topics)
     exports = Exports(registry)
@@ -384,9 +384,9 @@ def test_delayed_messages_have_pulsars_names_and_the_labels_of_either_form() -> 
         ): 3
     }
     for view in views:
-        view.close(now=0)
+        view.close(now_ms=0)
     assert exports.prometheus()[size] > 0  # the idle topic's messages are kept
-    topics.expire(now=9)
+    topics.expire(now_ms=9)
     assert exports.prometheus() == {}
 
 

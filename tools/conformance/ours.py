@@ -139,7 +139,7 @@ class Limiter:
         self.limiter = InflightReadsLimiter(
             max_bytes=int(words[2]),
             acquire_queue_size=int(words[3]),
-            acquire_timeout_millis=timeout * millis - millis // 2 if timeout > 0 else timeout,
+            acquire_timeout_ms=timeout * millis - millis // 2 if timeout > 0 else timeout,
         )
         self.now = 0
         self.held: dict[str, Permits] = {}

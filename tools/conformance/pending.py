@@ -71,7 +71,7 @@ class Pending:
         if words[0] == "request":
             self.request(words[1], *(int(word) for word in words[2:]))
         elif words[0] == "invalidate":
-            self.pending.invalidate(int(words[1]))
+            self.pending.invalidate_ledger(int(words[1]))
         else:
             answer = self.complete(int(words[1]), fails=words[0] == "fail")
         return f"{answer} {' '.join(sorted(self.events))}"

@@ -173,12 +173,12 @@ class ManagedCursor:
             result.set_result(kept)
         return not goes_on
 
-    def seek(self, at: Position) -> None:
+    def seek(self, position: Position) -> None:
         """Moves the read position; acknowledgements stay."""
-        at = check_position(at)
+        position = check_position(position)
         with self.ledger.lock:
             self.seeks += 1
-            self.read_position = max(at, after(self.mark_delete_position))
+            self.read_position = max(position, after(self.mark_delete_position))
             self.track()
         self.ledger.invalidate_passed_entries()
 
@@ -201,47 +201,53 @@ class ManagedCursor:
 
     # Acknowledging --------------------------------------------------------------------------------
 
-    def is_deleted(self, at: Position) -> bool:
+    def is_deleted(self, position: Position) -> bool:
         """True for an acknowledged entry. The caller holds the ledger's lock."""
-        return at in self.acks
+        return position in self.acks
 
-    def delete(self, at: Position) -> None:
+    def delete(self, position: Position) -> None:
         """Acknowledges one entry."""
-        self.acknowledge(at, lambda: self.acks.acknowledge(at))
+        self.acknowledge(position, lambda: self.acks.acknowledge(position))
 
-    def delete_index(self, at: Position, index: int, *, batch_size: int) -> None:
+    def delete_index(self, position: Position, index: int, *, batch_size: int) -> None:
         """Acknowledges one message of a batch entry; the last message acknowledges the entry.
 
         Raises InvalidPositionError for an index outside the batch, or for a batch size that differs
         from an earlier call.
         """
-        self.acknowledge(at, lambda: self.acks.acknowledge_index(at, index, batch_size=batch_size))
+        self.acknowledge(
+            position, lambda: self.acks.acknowledge_index(position, index, batch_size=batch_size)
+        )
 
-    def deleted_indexes(self, at: Position, *, batch_size: int) -> list[int]:
+    def deleted_indexes(self, position: Position, *, batch_size: int) -> list[int]:
         """The acknowledged messages of a batch; a dispatcher must not deliver these."""
         with self.ledger.lock:
-            return [index for index in range(batch_size) if self.acks.contains_index(at, index)]
+            return [
+                index for index in range(batch_size) if self.acks.contains_index(position, index)
+            ]
 
-    def mark_delete(self, at: Position, *, sequence_ids: Mapping[str, int] | None = None) -> None:
+    def mark_delete(
+        self, position: Position, *, sequence_ids: Mapping[str, int] | None = None
+    ) -> None:
         """Acknowledges everything up to an entry. UsageError for an entry that was not added yet.
 
         ``sequence_ids`` replaces the last sequence id of each producer and is stored at once,
         together with the position. None keeps the present ones.
         """
-        at = check_position(at)
+        position = check_position(position)
         if sequence_ids is not None:
             check_sequence_ids(sequence_ids)
 
         def up_to() -> None:
             if sequence_ids is not None:
                 self.state.set_metadata(sequence_ids=sequence_ids)
-            self.acks.mark_delete(self.ledger.log.last_up_to(at))
+            self.acks.mark_delete(self.ledger.log.last_up_to(position))
 
-        self.acknowledge(at, up_to, cumulative=True, store_all=sequence_ids is not None)
+        self.acknowledge(position, up_to, cumulative=True, store_all=sequence_ids is not None)
 
     def acknowledge(
         self,
-        at: Position,
+        position: Position,
         change: Callable[[], object],
         *,
         cumulative: bool = False,
@@ -253,17 +259,19 @@ class ManagedCursor:
         """
         ledger = self.ledger
         ledger.check_open()
-        at = check_position(at)
+        position = check_position(position)
         resumed: list[Callable[[], object]] = []
         failed: list[Callable[[], object]] = []
         try:
             with ledger.lock:
                 last = max(ledger.log.last(), self.mark_delete_position)
-                if at > last:
-                    raise UsageError(f"entry {at} does not exist yet; the last entry is {last}")
+                if position > last:
+                    raise UsageError(
+                        f"entry {position} does not exist yet; the last entry is {last}"
+                    )
                 self.register_ended_ledgers()
                 try:
-                    if cumulative or ledger.log.contains(at):
+                    if cumulative or ledger.log.contains(position):
                         self.state.dirty = True
                         change()
                 finally:

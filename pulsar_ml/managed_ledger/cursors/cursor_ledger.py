@@ -51,7 +51,7 @@ class CursorLedger(Protocol):
         """Reads a range of one ledger on behalf of a cursor; see EntryCache.read."""
         ...
 
-    def read_entry(self, at: Position) -> Future[Entry]:
+    def read_entry(self, position: Position) -> Future[Entry]:
         """Reads a single entry, for a replay."""
         ...
 

@@ -47,7 +47,7 @@ class CursorMetadata:
     """
 
     revision: int
-    mark_delete: Position
+    mark_delete_position: Position
     properties: Mapping[str, str] = field(default_factory=dict)
     sequence_ids: Mapping[str, int] = field(default_factory=dict)
     data: bytes = b""
@@ -102,7 +102,7 @@ def encode(
     acknowledged = acks.encode(in_metadata_store=in_metadata_store)
     header = HEADER.pack(
         revision,
-        *acknowledged.mark_delete,
+        *acknowledged.mark_delete_position,
         len(stored_properties),
         len(stored_ids),
         acknowledged.ranges,
@@ -141,7 +141,7 @@ def decode(data: bytes) -> CursorMetadata:
     reader = Reader(body, HEADER.size)
     return CursorMetadata(
         revision=revision,
-        mark_delete=Position(ledger_id, entry_id),
+        mark_delete_position=Position(ledger_id, entry_id),
         properties={reader.text(): reader.text() for _ in range(properties)},
         sequence_ids={reader.text(): reader.number() for _ in range(sequence_ids)},
         data=body[reader.at :],

@@ -58,10 +58,15 @@ class CursorState:
         limits = ack_limits(settings)
         stored = None if store is None else store.load()
         if stored is None:
-            self.acks = AckState(mark_delete, **limits, resume=resume)
+            self.acks = AckState(mark_delete, **limits, on_resume=resume)
             return
         self.acks = AckState.restore(
-            stored.mark_delete, stored.data, stored.ranges, stored.batches, **limits, resume=resume
+            stored.mark_delete_position,
+            stored.data,
+            stored.ranges,
+            stored.batches,
+            **limits,
+            on_resume=resume,
         )
         self.acks.mark_delete(mark_delete)
         self.set_metadata(properties=stored.properties, sequence_ids=stored.sequence_ids)

@@ -43,12 +43,12 @@ class ReplayQueue:
                 with cached:
                     cached.expect_read()
 
-    def is_wanted(self, at: Position) -> bool:
+    def is_wanted(self, position: Position) -> bool:
         """False for an entry that is acknowledged, or whose ledger was deleted.
 
         The caller holds the ledger's lock.
         """
-        return self.ledger.log.contains(at) and not self.is_deleted(at)
+        return self.ledger.log.contains(position) and not self.is_deleted(position)
 
     def drop_up_to(self, mark: Position) -> None:
         """Removes positions up to a mark-delete position. The caller holds the ledger's lock."""

@@ -41,7 +41,9 @@ class DelayedEntries:
     @property
     def should_pause(self) -> bool:
         """True when so many entries of one delay wait that reading ahead is of no use."""
-        return self._view is not None and self._view.should_pause_all_deliveries(now=self._millis)
+        return self._view is not None and self._view.should_pause_all_deliveries(
+            now_ms=self._millis
+        )
 
     def add(self, entry: int) -> bool:
         """Keeps an entry until its time; False for one that is due."""
@@ -49,7 +51,7 @@ class DelayedEntries:
         if self._view is None or deliver_at is None:
             return False
         at = (self._topic.cached.number, entry)
-        kept = self._view.add_message(at, deliver_at // MILLI, now=self._millis)
+        kept = self._view.add_message(at, deliver_at // MILLI, now_ms=self._millis)
         if kept:
             self._counters.delayed += 1
             size = self._view.topic_buffer_memory_bytes
@@ -61,12 +63,12 @@ class DelayedEntries:
         """Takes over the mark-delete position: entries below it are acknowledged."""
         if self._view is not None and position:
             at = (self._topic.cached.number, position - 1)
-            self._view.update_mark_delete_position(at, now=self._millis)
+            self._view.update_mark_delete_position(at, now_ms=self._millis)
 
     def _arm(self) -> None:
         """Schedules the timer for the time that the view names, unless it is scheduled already."""
         assert self._view is not None
-        at = self._view.next_fire()
+        at = self._view.next_fire_ms()
         if at is not None and (self._fire_at is None or at < self._fire_at):
             self._fire_at = at
             self._clock.after(max(0, at * MILLI - self._clock.now), self._fire)
@@ -74,12 +76,12 @@ class DelayedEntries:
     def _fire(self) -> None:
         assert self._view is not None
         self._fire_at = None
-        self._view.fire(now=self._millis)
+        self._view.fire(now_ms=self._millis)
         self._arm()
 
     def _on_due(self) -> None:
         assert self._view is not None
-        due = self._view.get_scheduled_messages(MOST, now=self._millis)
+        due = self._view.get_scheduled_messages(MOST, now_ms=self._millis)
         while due:
             self._deliver([at.entry_id for at in due])
-            due = self._view.get_scheduled_messages(MOST, now=self._millis)
+            due = self._view.get_scheduled_messages(MOST, now_ms=self._millis)

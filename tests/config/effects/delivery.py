@@ -52,8 +52,8 @@ def trackers(config: CacheConfig) -> InMemoryDelayedDeliveryTrackerFactory:
 def due_after(config: CacheConfig) -> int:
     """The millisecond from which on a message for the millisecond 1,000 is delivered."""
     view = trackers(config).new_tracker("a")
-    assert view.add_message((1, 1), 1000, now=0)
-    return next(now for now in range(2000) if view.has_message_available(now=now))
+    assert view.add_message((1, 1), 1000, now_ms=0)
+    return next(now for now in range(2000) if view.has_message_available(now_ms=now))
 
 
 effect(
@@ -80,8 +80,8 @@ effect(
 def pauses(config: CacheConfig) -> bool:
     view = trackers(config).new_tracker("a")
     for number in range(10):
-        view.add_message((1, number), 100_000 + number, now=number)
-    return view.should_pause_all_deliveries(now=10)
+        view.add_message((1, number), 100_000 + number, now_ms=number)
+    return view.should_pause_all_deliveries(now_ms=10)
 
 
 @effect(
@@ -93,7 +93,7 @@ def pauses(config: CacheConfig) -> bool:
 def delay_is_accepted(config: CacheConfig) -> bool:
     with broker_of(config) as broker:
         try:
-            broker.ledger.add_entry(b"x", deliver_at=1100, now=1000)
+            broker.ledger.add_entry(b"x", deliver_at_ms=1100, now_ms=1000)
         except PulsarMlError:
             return False
         return True
@@ -107,9 +107,9 @@ def delay_is_accepted(config: CacheConfig) -> bool:
 )
 def left_after_20_ms(config: CacheConfig) -> int:
     view = trackers(config).new_tracker("a")
-    view.add_message((1, 1), 100_000, now=0)
-    view.update_mark_delete_position((1, 0), now=0)
-    view.update_mark_delete_position((1, 1), now=20)
+    view.add_message((1, 1), 100_000, now_ms=0)
+    view.update_mark_delete_position((1, 0), now_ms=0)
+    view.update_mark_delete_position((1, 1), now_ms=20)
     return view.topic_delayed_messages
 
 
@@ -124,11 +124,11 @@ def left_after_the_timer(config: CacheConfig) -> int:
     topics = trackers(config)
     first, second = (topics.new_tracker("a", subscription=name) for name in "ab")
     for number in (1, 2):
-        first.add_message((1, number), 5000, now=0)
+        first.add_message((1, number), 5000, now_ms=0)
     for view, mark in ((first, 2), (second, 1)):
-        view.update_mark_delete_position((1, mark), now=0)
+        view.update_mark_delete_position((1, mark), now_ms=0)
     assert first.topic_delayed_messages == 2
-    assert first.fire(now=10_000) == 1
+    assert first.fire(now_ms=10_000) == 1
     return first.topic_delayed_messages
 
 
@@ -141,7 +141,7 @@ def left_after_the_timer(config: CacheConfig) -> int:
 def left_after_an_idle_time(config: CacheConfig) -> int:
     topics = trackers(config)
     view = topics.new_tracker("a")
-    view.add_message((1, 1), 100_000, now=0)
-    view.close(now=0)
-    topics.expire(now=100)
+    view.add_message((1, 1), 100_000, now_ms=0)
+    view.close(now_ms=0)
+    topics.expire(now_ms=100)
     return topics.new_tracker("a").topic_delayed_messages

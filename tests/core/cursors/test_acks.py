@@ -56,7 +56,9 @@ def test_one_message_of_a_batch_of_a_thousand_is_bits() -> None:
     acks.acknowledge_index((5000, 49_999), 999, batch_size=1000)
     assert acks.size == 2 * (24 + 16 * 8)
     encoded = acks.encode()
-    restored = AckState.restore(encoded.mark_delete, encoded.data, encoded.ranges, encoded.batches)
+    restored = AckState.restore(
+        encoded.mark_delete_position, encoded.data, encoded.ranges, encoded.batches
+    )
     assert restored.contains_index((1, 0), 0) and not restored.contains_index((1, 0), 1)
     assert restored.contains_index((5000, 49_999), 999)
 
@@ -80,7 +82,7 @@ def test_what_was_left_out_is_not_acknowledged_after_a_restart_and_nothing_else_
     acks.configure(max_bytes=4096)
     encoded = acks.encode()
     assert encoded.ranges == 128
-    restored = AckState.restore(encoded.mark_delete, encoded.data, encoded.ranges, 0)
+    restored = AckState.restore(encoded.mark_delete_position, encoded.data, encoded.ranges, 0)
     kept = acks.ranges()[:128]
     assert restored.ranges() == kept
     gone = {e for e in entries if Position(0, e) > kept[-1][1]}
@@ -151,7 +153,7 @@ def test_whoever_makes_the_state_fit_lets_the_dispatcher_go_on() -> None:
         max_bytes=None,
         max_ranges=0,
         pause_dispatch=True,
-        resume=lambda: resumed_in.append(threading.get_ident()),
+        on_resume=lambda: resumed_in.append(threading.get_ident()),
     )
     acks.acknowledge((0, 1))
     assert not acks.may_dispatch() and acks.may_dispatch(replay=True)

@@ -7,6 +7,7 @@ import random
 import threading
 from typing import Any
 
+import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
@@ -14,10 +15,12 @@ from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, ru
 
 from pulsar_ml import (
     ActiveManagedCursorContainer,
+    CursorInfo,
     InvalidPositionError,
     InvalidSizeError,
     ManagedCursorContainer,
     Position,
+    UsageError,
 )
 
 MILLISECOND = 1_000_000
@@ -45,6 +48,9 @@ class Oracle:
 
     def slowest(self) -> Position | None:
         return next(iter(self.tracked()), None)
+
+    def info(self, name: str) -> CursorInfo | None:
+        return CursorInfo(name, *self.cursors[name]) if name in self.cursors else None
 
     def rank(self, name: str) -> int:
         own = self.cursors.get(name, (None, False))[0]
@@ -92,7 +98,29 @@ class ContainerMachine(RuleBasedStateMachine):
 
     @rule()
     def ask_for_the_slowest(self) -> None:
-        assert self.container.slowest_cursor_position() == self.oracle.slowest()
+        slowest = self.oracle.slowest()
+        assert self.container.slowest_cursor_position() == slowest
+        at_it = [name for name, (at, _) in self.oracle.cursors.items() if at == slowest]
+        found = self.container.slowest_cursor()
+        assert found == (self.oracle.info(at_it[0]) if slowest is not None else None)
+
+    @rule(name=NAMES)
+    def look_up(self, name: str) -> None:
+        assert self.container.get(name) == self.oracle.info(name)
+
+    @rule(names=st.lists(NAMES, max_size=6), at=POSITIONS)
+    def update_many(self, names: list[str], at: Position) -> None:
+        moved = 0
+        places = [at._replace(entry_id=at.entry_id - number % 3) for number in range(len(names))]
+        for name, place in zip(names, places, strict=True):
+            if self.moves(name):
+                moved += self.oracle.update(name, place)
+        assert self.container.update_cursors(names, places) == moved
+        self.changed(moved > 0)
+
+    def moves(self, name: str) -> bool:
+        """True if a cursor of this name can be moved to a position."""
+        return name in self.oracle.cursors
 
     @invariant()
     def names_are_those_registered(self) -> None:
@@ -112,7 +140,7 @@ class ActiveMachine(ContainerMachine):
     def __init__(self) -> None:
         super().__init__()
         self.container: ActiveManagedCursorContainer = ActiveManagedCursorContainer(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis=5, now_ns=0
+            continue_caching_added_entries_after_last_active_cursor_leaves_ms=5, now_ns=0
         )
 
     @rule(name=NAMES, at=PLACES)
@@ -162,6 +190,9 @@ class HeapMachine(ContainerMachine):
     def __init__(self) -> None:
         super().__init__()
         self.container: ManagedCursorContainer = ManagedCursorContainer()
+
+    def moves(self, name: str) -> bool:
+        return self.oracle.cursors.get(name, (None, False))[0] is not None
 
     @rule(name=NAMES, at=PLACES)
     def update(self, name: str, at: Position | None) -> None:
@@ -262,7 +293,7 @@ def test_a_name_that_is_added_again_has_one_cursor(kind: type[Container]) -> Non
 
 
 def test_caching_ends_with_the_grace_period() -> None:
-    setting = {"continue_caching_added_entries_after_last_active_cursor_leaves_millis": 2}
+    setting = {"continue_caching_added_entries_after_last_active_cursor_leaves_ms": 2}
     container = ActiveManagedCursorContainer(**setting, now_ns=-MILLISECOND)
     assert container.should_cache_added_entry(now_ns=MILLISECOND - 1)
     assert not container.should_cache_added_entry(now_ns=MILLISECOND)
@@ -275,7 +306,7 @@ def test_caching_ends_with_the_grace_period() -> None:
 
 def test_without_a_grace_period_nothing_is_cached_when_nobody_is_active() -> None:
     container = ActiveManagedCursorContainer(
-        continue_caching_added_entries_after_last_active_cursor_leaves_millis=0
+        continue_caching_added_entries_after_last_active_cursor_leaves_ms=0
     )
     assert not container.should_cache_added_entry()
 
@@ -284,7 +315,7 @@ def test_without_a_grace_period_nothing_is_cached_when_nobody_is_active() -> Non
 def test_a_grace_period_outside_its_range_is_an_error(millis: int) -> None:
     with pytest.raises(InvalidSizeError, match=str(millis)):
         ActiveManagedCursorContainer(
-            continue_caching_added_entries_after_last_active_cursor_leaves_millis=millis
+            continue_caching_added_entries_after_last_active_cursor_leaves_ms=millis
         )
 
 
@@ -308,6 +339,26 @@ def test_a_name_is_a_string(kind: type[Container]) -> None:
             kind().add(wrong)
         with pytest.raises(TypeError):
             kind().remove_cursor(wrong)
+
+
+@pytest.mark.parametrize("kind", [ActiveManagedCursorContainer, ManagedCursorContainer])
+def test_many_updates_name_the_first_wrong_one_and_change_nothing(kind: type[Container]) -> None:
+    container = kind()
+    container.add("a", (1, 1))
+    version = container.data_version
+    wrong: Any
+    for wrong, error, message in (
+        ((["a", "b"], [(2, 2)]), UsageError, "1 positions have 2 names"),
+        ((["a", 5], [(2, 2), (3, 3)]), TypeError, r"names\[1\]=5"),
+        ((["a", "b"], [(2, 2), (1, 2.5)]), InvalidPositionError, r"positions\[1\]"),
+        ((["a", "b"], [(2, 2), None]), InvalidPositionError, r"positions\[1\]"),
+        ((5, [(2, 2)]), TypeError, "not iterable"),
+    ):
+        with pytest.raises(error, match=message):
+            container.update_cursors(*wrong)
+        assert container.data_version == version
+    assert container.update_cursors(["b", "a"], np.array([[2, 2], [-1, -1]])) == 1
+    assert container.get("a") == ("a", (-1, -1), True)
 
 
 @pytest.mark.parametrize("kind", [ActiveManagedCursorContainer, ManagedCursorContainer])
@@ -357,6 +408,12 @@ def test_threads_that_name_the_same_cursors_lose_none(seed: int) -> None:
                     else:
                         container.remove_cursor(name)
                 active.update_cursor(name, (1, draw.randrange(100)))
+                for container in (active, heap):
+                    found, least = container.get(own), container.slowest_cursor()
+                    assert found == (own, (1, 50), True)
+                    assert least is not None and least.position is not None
+                    assert least.position <= (1, 50)
+                    assert least.name == own or least.name.startswith(("shared-", "own-"))
                 heap.update_cursor(name, (1, draw.randrange(100)))
                 assert active.number_of_cursors_at_same_position_or_before(own) >= 1
                 for container in (active, heap):

@@ -76,15 +76,15 @@ def acks_work() -> Callable[[int], object]:
 
 
 def delayed_work() -> Callable[[int], object]:
-    factory = InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=1)
+    factory = InMemoryDelayedDeliveryTrackerFactory(tick_time_ms=1)
     view = factory.new_tracker("t", lambda: None)
 
     def work(number: int) -> None:
-        view.add_message((1, number), number + 5, now=number)
-        view.fire(now=number)
-        view.get_scheduled_messages(10, now=number)
+        view.add_message((1, number), number + 5, now_ms=number)
+        view.fire(now_ms=number)
+        view.get_scheduled_messages(10, now_ms=number)
         other = factory.new_tracker(f"{number % 3}", lambda: None)
-        other.add_message((1, number), number + 5, now=number)
+        other.add_message((1, number), number + 5, now_ms=number)
         other.close()
         assert view.topic in factory
 
@@ -104,7 +104,7 @@ def reads_work() -> Callable[[int], object]:
     def work(number: int) -> None:
         permits = limits.acquire(1, give_back)
         reads.read(1, number, number + 3, lambda entries, error: None)
-        reads.invalidate(1)
+        reads.invalidate_ledger(1)
         reads.counts()
         if permits is not None:
             permits.share([manager.entry((1, number), b"x")])
@@ -184,14 +184,14 @@ def test_a_child_forked_while_a_trigger_runs_fires_and_closes_its_view() -> None
             inside.set()
             go_on.wait(PATIENCE)
 
-    view = InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=1).new_tracker("t", trigger)
-    view.add_message((1, 1), 50, now=0)
-    firing = threading.Thread(target=lambda: view.fire(now=100))
+    view = InMemoryDelayedDeliveryTrackerFactory(tick_time_ms=1).new_tracker("t", trigger)
+    view.add_message((1, 1), 50, now_ms=0)
+    firing = threading.Thread(target=lambda: view.fire(now_ms=100))
     firing.start()
     assert inside.wait(PATIENCE)
 
     def child() -> None:
-        view.resume(now=100)
+        view.resume(now_ms=100)
         assert triggered[-1] == os.getpid()
         view.close()
 
@@ -204,11 +204,11 @@ def test_a_child_forked_while_a_trigger_runs_fires_and_closes_its_view() -> None
 @pytest.mark.filterwarnings("ignore:.*multi-threaded.*fork:DeprecationWarning")
 def test_a_trigger_and_a_callback_may_fork() -> None:
     children: list[int] = []
-    view = InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=1).new_tracker(
+    view = InMemoryDelayedDeliveryTrackerFactory(tick_time_ms=1).new_tracker(
         "t", lambda: children.append(in_child(view.close))
     )
-    view.add_message((1, 1), 50, now=0)
-    view.fire(now=100)
+    view.add_message((1, 1), 50, now_ms=0)
+    view.fire(now_ms=100)
     limits = InflightReadsLimiter(max_bytes=1)
     held = limits.acquire(1, print)
     limits.acquire(1, lambda permits: children.append(in_child(limits.close)))

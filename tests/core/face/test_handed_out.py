@@ -77,7 +77,7 @@ def test_the_classes_that_only_the_core_uses_cannot_be_made_either() -> None:
 
 
 CRASHES = {
-    "a view": "view = core.InMemoryTopicDelayedDeliveryTrackerView; view.__new__(view).fire(now=1)",
+    "a view": "view = core.InMemoryTopicDelayedDeliveryTrackerView; view.__new__(view).fire(now_ms=1)",
     "a view's count": "core.InMemoryTopicDelayedDeliveryTrackerView().topic_buckets",
     "an iterator": "next(type(cache.iterate((0, 0), (1, 1)))(None, 0, 0, 1, 1))",
     "permits over None": "permits.share([None])",

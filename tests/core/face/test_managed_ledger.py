@@ -139,9 +139,7 @@ def test_the_checker_goes_on_after_an_exception(monkeypatch: pytest.MonkeyPatch)
     clock = Clock()
     with (
         EntryCacheManager() as manager,
-        ManagedLedgerFactory(
-            MemoryStorage(), manager, clock=clock, check_interval_millis=1
-        ) as factory,
+        ManagedLedgerFactory(MemoryStorage(), manager, clock=clock, check_interval_ms=1) as factory,
     ):
         first, second = factory.open("first"), factory.open("second")
         expired = threading.Semaphore(0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -87,12 +88,13 @@ WRONG = [
 CALLS: list[Callable[[RangeCache, AckState, object], object]] = [
     lambda cache, _, places: cache.get_all(places),  # type: ignore[arg-type]
     lambda cache, _, places: cache.put_all(places, [b"x", b"y"]),  # type: ignore[arg-type]
+    lambda cache, _, places: cache.remove_all(places),  # type: ignore[arg-type]
     lambda _, state, places: state.acknowledge_all(places),  # type: ignore[arg-type]
 ]
 
 
 @pytest.mark.parametrize("places", WRONG, ids=[str(number) for number in range(len(WRONG))])
-@pytest.mark.parametrize("call", CALLS, ids=["get_all", "put_all", "acknowledge_all"])
+@pytest.mark.parametrize("call", CALLS, ids=["get_all", "put_all", "remove_all", "acknowledge_all"])
 def test_wrong_positions_are_named_before_anything_changes(
     cache: RangeCache, call: Callable[..., object], places: object
 ) -> None:
@@ -135,7 +137,7 @@ def test_a_closed_cache_refuses(cache: RangeCache) -> None:
 
     with pytest.raises(ClosedError):
         cache.put_all(closing(), [b"x"])
-    for call in (cache.get_all, lambda places: cache.put_all(places, [b"x"])):
+    for call in (cache.get_all, cache.remove_all, lambda places: cache.put_all(places, [b"x"])):
         with pytest.raises(ClosedError):
             call([(7, 1)])
     assert cache.size == 0
@@ -143,17 +145,57 @@ def test_a_closed_cache_refuses(cache: RangeCache) -> None:
 
 def test_acknowledgements_of_many_count_the_new_ones_and_resume_once() -> None:
     resumed: list[int] = []
-    state = AckState((7, -1), resume=lambda: resumed.append(1))
+    state = AckState((7, -1), on_resume=lambda: resumed.append(1))
     assert state.acknowledge((7, 1))
     assert state.acknowledge_all(np.array([[7, 0], [7, 1], [7, 3], [7, 3]])) == 2
     assert state.mark_delete_position == Position(7, 1)
     assert state.ranges() == [(Position(7, 3), Position(7, 3))]
 
 
-def test_an_entry_behind_the_end_of_its_ledger_ends_the_call_there() -> None:
-    state = AckState((7, -1))
+def test_an_entry_behind_the_end_of_its_ledger_is_named_and_nothing_changes() -> None:
+    resumed: list[int] = []
+    state = AckState((7, -1), on_resume=lambda: resumed.append(1))
     state.end_ledger(7, 5, 8)
-    with pytest.raises(InvalidPositionError, match="no entry 7:6"):
+    with pytest.raises(InvalidPositionError, match=r"positions\[1\]: there is no entry 7:6"):
         state.acknowledge_all([(7, 4), (7, 6), (7, 3)])
-    assert (7, 4) in state
-    assert (7, 3) not in state
+    assert state.ranges() == []
+    assert state.acknowledge_all([(7, 4), (7, 3)]) == 2
+
+
+def test_remove_all_removes_what_is_cached(cache: RangeCache, manager: EntryCacheManager) -> None:
+    cache.put_all([(7, 1), (7, 2), (8, 3)], [b"a", b"bc", b"def"])
+    held = cache.get((7, 2))
+    assert cache.remove_all(np.array([[7, 2], [9, 9], [8, 3], [7, 2]])) == (2, 5)
+    assert [each.position for each in cache.iterate_cached((0, 0), (9, 9))] == [(7, 1)]
+    assert held is not None and bytes(held) == b"bc"
+    assert manager.stats().evicted_entries == 2
+    assert cache.remove_all([]) == (0, 0)
+
+
+@pytest.mark.parametrize("number", [0, 2])
+def test_the_first_wrong_element_is_named(cache: RangeCache, number: int) -> None:
+    places: list[object] = [(7, 1), (7, 2), (7, 3)]
+    values: list[object] = [b"x", b"y", b"z"]
+    state = AckState((7, -1))
+    calls: list[Callable[[Any], object]] = [
+        lambda places: cache.put_all(places, [b"x", b"y", b"z"]),
+        cache.get_all,
+        cache.remove_all,
+        state.acknowledge_all,
+    ]
+    cache.put((7, 3), b"cached")
+    for wrong in ("text", (7, -1), (7, 2**63), (7, 1.5)):
+        broken = [*places[:number], wrong, *places[number + 1 :]]
+        for call in calls:
+            with pytest.raises(InvalidPositionError, match=rf"^positions\[{number}\]"):
+                call(broken)
+    array_of_ids = np.array([[7, 1], [7, 2], [7, 3]])
+    array_of_ids[number, 1] = -5
+    for call in calls:
+        with pytest.raises(InvalidPositionError, match=rf"^positions\[{number}\] 7:-5"):
+            call(array_of_ids)
+    values[number] = "text"
+    with pytest.raises(TypeError, match=rf"values\[{number}\]='text'"):
+        cache.put_all(places, values)  # type: ignore[arg-type]
+    assert cache.size == len(b"cached")
+    assert state.ranges() == []

@@ -20,7 +20,7 @@ PATIENCE = 300.0  # seconds until a thread counts as stuck
 
 @pytest.fixture
 def factory() -> InMemoryDelayedDeliveryTrackerFactory:
-    return InMemoryDelayedDeliveryTrackerFactory(tick_time_millis=1)
+    return InMemoryDelayedDeliveryTrackerFactory(tick_time_ms=1)
 
 
 def run(*works: Callable[[], object]) -> None:
@@ -44,15 +44,15 @@ def test_a_trigger_that_raises_does_not_starve_the_others(
             raise RuntimeError(f"view {number}")
 
     views = [factory.new_tracker("t", partial(trigger, i)) for i in range(800)]
-    views[0].add_message((1, 1), 50, now=0)
+    views[0].add_message((1, 1), 50, now_ms=0)
     with pytest.raises(ExceptionGroup) as raised:
-        views[0].fire(now=100)
+        views[0].fire(now_ms=100)
     assert sorted(triggered) == list(range(800))
     assert sorted(str(error) for error in raised.value.exceptions) == [
         "view 207", "view 407", "view 607", "view 7",
     ]  # fmt: skip
     # Nothing is left for the next fire.
-    assert views[0].fire(now=200) == 0
+    assert views[0].fire(now_ms=200) == 0
     assert len(triggered) == 800
 
 
@@ -63,11 +63,11 @@ def test_what_a_single_trigger_raises_is_raised(
         raise KeyError("mine")
 
     view = factory.new_tracker("t", trigger)
-    view.add_message((1, 1), 50, now=0)
+    view.add_message((1, 1), 50, now_ms=0)
     with pytest.raises(KeyError, match="mine"):
-        view.fire(now=100)
+        view.fire(now_ms=100)
     with pytest.raises(KeyError, match="mine"):
-        view.resume(now=100)
+        view.resume(now_ms=100)
 
 
 def test_two_triggers_that_close_each_others_view_do_not_wait_for_each_other(
@@ -87,8 +87,8 @@ def test_two_triggers_that_close_each_others_view_do_not_wait_for_each_other(
 
         for i in range(2):
             views.append(factory.new_tracker(f"{turn}/{i}", partial(trigger, 1 - i)))
-            views[i].add_message((1, 1), 50, now=0)
-        run(*[partial(view.fire, now=100) for view in views])
+            views[i].add_message((1, 1), 50, now_ms=0)
+        run(*[partial(view.fire, now_ms=100) for view in views])
         assert all(view.closed for view in views)
 
 
@@ -103,12 +103,12 @@ def test_two_triggers_that_fire_each_others_view_do_not_wait_for_each_other(
         turns.append(own)
         if turns.count(own) == 1:
             both.wait(PATIENCE)
-            views[1 - own].resume(now=100)
+            views[1 - own].resume(now_ms=100)
 
     for i in range(2):
         views.append(factory.new_tracker(f"{i}", partial(trigger, i)))
-        views[i].add_message((1, 1), 50, now=0)
-    run(*[partial(view.fire, now=100) for view in views])
+        views[i].add_message((1, 1), 50, now_ms=0)
+    run(*[partial(view.fire, now_ms=100) for view in views])
     # Each ran for its fire, and at least once more for the other's resume.
     assert all(turns.count(i) >= 2 for i in range(2))
 
@@ -124,12 +124,12 @@ def test_a_trigger_that_resumes_its_own_view_runs_again_afterwards(
         turns += 1
         deepest = max(deepest, depth)
         if turns < 10_000:
-            view.resume(now=100)
+            view.resume(now_ms=100)
         depth -= 1
 
     view = factory.new_tracker("t", trigger)
-    view.add_message((1, 1), 50, now=0)
-    view.fire(now=100)
+    view.add_message((1, 1), 50, now_ms=0)
+    view.fire(now_ms=100)
     assert (turns, deepest) == (10_000, 1)
 
 
@@ -149,8 +149,8 @@ def test_close_waits_for_a_trigger_of_another_thread(
         order.append("closed")
 
     view = factory.new_tracker("t", trigger)
-    view.add_message((1, 1), 50, now=0)
-    firing = threading.Thread(target=lambda: view.fire(now=100))
+    view.add_message((1, 1), 50, now_ms=0)
+    firing = threading.Thread(target=lambda: view.fire(now_ms=100))
     firing.start()
     assert inside.wait(PATIENCE)
     closing = threading.Thread(target=close)
@@ -167,8 +167,8 @@ def test_close_waits_for_a_trigger_of_another_thread(
 
 def test_a_trigger_may_close_its_own_view(factory: InMemoryDelayedDeliveryTrackerFactory) -> None:
     view = factory.new_tracker("t", lambda: view.close())
-    view.add_message((1, 1), 50, now=0)
-    assert view.fire(now=100) == 1
+    view.add_message((1, 1), 50, now_ms=0)
+    assert view.fire(now_ms=100) == 1
     assert view.closed
     with pytest.raises(ClosedError):
         view.clear()
@@ -180,7 +180,7 @@ def test_views_that_are_dropped_without_close_leave_the_factory(
     kept = factory.new_tracker("kept")
     other = factory.new_tracker("kept")
     for i in range(1_000):
-        factory.new_tracker(f"{i}").add_message((1, 1), 50, now=0)
+        factory.new_tracker(f"{i}").add_message((1, 1), 50, now_ms=0)
     del other
     gc.collect()
     assert len(factory) == 1
@@ -214,13 +214,13 @@ def test_times_are_whole_numbers(
 ) -> None:
     view = factory.new_tracker("t")
     for use in (
-        lambda: view.add_message((1, 1), wrong, now=0),  # type: ignore[arg-type]
-        lambda: view.add_message((1, 1), 5, now=wrong),  # type: ignore[arg-type]
-        lambda: view.get_scheduled_messages(1, now=wrong),  # type: ignore[arg-type]
-        lambda: view.has_message_available(now=wrong),  # type: ignore[arg-type]
-        lambda: view.fire(now=wrong),  # type: ignore[arg-type]
-        lambda: view.resume(now=wrong),  # type: ignore[arg-type]
-        lambda: view.update_mark_delete_position((1, 1), now=wrong),  # type: ignore[arg-type]
+        lambda: view.add_message((1, 1), wrong, now_ms=0),  # type: ignore[arg-type]
+        lambda: view.add_message((1, 1), 5, now_ms=wrong),  # type: ignore[arg-type]
+        lambda: view.get_scheduled_messages(1, now_ms=wrong),  # type: ignore[arg-type]
+        lambda: view.has_message_available(now_ms=wrong),  # type: ignore[arg-type]
+        lambda: view.fire(now_ms=wrong),  # type: ignore[arg-type]
+        lambda: view.resume(now_ms=wrong),  # type: ignore[arg-type]
+        lambda: view.update_mark_delete_position((1, 1), now_ms=wrong),  # type: ignore[arg-type]
     ):
         with pytest.raises(TypeError, match="integer"):
             use()
@@ -232,10 +232,10 @@ def test_times_beyond_64_bits_are_named(
     factory: InMemoryDelayedDeliveryTrackerFactory, wrong: int
 ) -> None:
     view = factory.new_tracker("t")
-    with pytest.raises(InvalidSizeError, match="deliver_at"):
-        view.add_message((1, 1), wrong, now=0)
+    with pytest.raises(InvalidSizeError, match="deliver_at_ms"):
+        view.add_message((1, 1), wrong, now_ms=0)
     with pytest.raises(InvalidSizeError, match="now"):
-        view.fire(now=wrong)
+        view.fire(now_ms=wrong)
 
 
 @pytest.mark.parametrize("wrong", ["trigger", 5])

@@ -50,7 +50,7 @@ BEYOND: dict[str, tuple[type[Exception], Callable[[int], object]]] = {
     "end of a ledger": (InvalidPositionError, lambda n: AckState((1, -1)).end_ledger(n, 1, 2)),
     "ledger_id": (
         InvalidPositionError,
-        lambda n: PendingReadsManager(EntryCacheManager(), print).invalidate(n),
+        lambda n: PendingReadsManager(EntryCacheManager(), print).invalidate_ledger(n),
     ),
     "metadata_bytes": (InvalidSizeError, lambda n: AckState((1, -1)).set_metadata_bytes(n)),
     "max_size": (InvalidSizeError, lambda n: EntryCacheManager(max_size=n)),
@@ -114,7 +114,7 @@ class Simulation:
         self.buffer = self.manager.receive_buffer(10)
         self.slice = self.buffer.slice(0, 0)
         self.reads = PendingReadsManager(self.manager, self.start)
-        self.acks = AckState((1, -1), resume=self.start)
+        self.acks = AckState((1, -1), on_resume=self.start)
 
     def start(self, *read: object) -> None:
         raise AssertionError

@@ -120,8 +120,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a mark of the last entry leaves its ledger",
         "ledgers",
-        "self.entries(ledger_id) - 1) > at:",
-        "self.entries(ledger_id) - 1) >= at:",
+        "self.entries(ledger_id) - 1) > position:",
+        "self.entries(ledger_id) - 1) >= position:",
         programs.a_mark_on_the_last_entry_of_a_ledger,
     ),
     Mutant(
@@ -156,8 +156,8 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "the queue forgets to look whether an entry is acknowledged",
         "cursors.replay_queue",
-        "        return self.ledger.log.contains(at) and not self.is_deleted(at)\n",
-        "        return self.ledger.log.contains(at)\n",
+        "        return self.ledger.log.contains(position) and not self.is_deleted(position)\n",
+        "        return self.ledger.log.contains(position)\n",
         programs.an_acknowledgement_beside_a_replay,
     ),
     Mutant(
@@ -184,18 +184,18 @@ MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         "a seek goes before the mark",
         "cursors.cursor",
-        "            self.read_position = max(at, after(self.mark_delete_position))\n",
-        "            self.read_position = at\n",
+        "            self.read_position = max(position, after(self.mark_delete_position))\n",
+        "            self.read_position = position\n",
         programs.a_seek_before_the_mark,
     ),
     Mutant(
         "a seek compares with a mark that it read before the lock",
         "cursors.cursor",
         "        with self.ledger.lock:\n            self.seeks += 1\n"
-        "            self.read_position = max(at, after(self.mark_delete_position))\n",
-        "        at = max(at, after(self.mark_delete_position))\n"
+        "            self.read_position = max(position, after(self.mark_delete_position))\n",
+        "        position = max(position, after(self.mark_delete_position))\n"
         "        with self.ledger.lock:\n            self.seeks += 1\n"
-        "            self.read_position = at\n",
+        "            self.read_position = position\n",
         programs.a_seek_before_the_mark,
     ),
     Mutant(
