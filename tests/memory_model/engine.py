@@ -92,12 +92,15 @@ def explored(
     executions: int,
     faults: Sequence[str] = (),
     seed: int = 0,
+    faulty: bool = False,
 ) -> Explored:
     """Run a program and return its outcomes, deadlocks among them.
 
-    ``program`` is :func:`program_of` the litmus program.
+    ``program`` is :func:`program_of` the litmus program. With ``faulty``, compare-and-swaps are
+    weak, and fences are allocations of memory.
     """
     module = cells()
+    module.set_faulty(faulty)
     explorer = Explorer(
         module.SUBJECTS["cells"],
         program,

@@ -21,12 +21,12 @@ from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from pulsar_ml.errors import naming
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
-from pulsar_ml.harness.engine import SAMPLERS
+from pulsar_ml.harness.engine import REDUCING, SAMPLERS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.partition import REDUCE, bounds_met, summary_of
+from pulsar_ml.harness.search.partition import bounds_met, summary_of
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -71,7 +71,7 @@ class SuiteExploration:
         )
         self.missed = (first, second, third)
         self.counts.update(done.statistics)
-        if done.strategy == REDUCE and not done.statistics["unreduced"]:
+        if done.strategy in REDUCING and not done.statistics["unreduced"]:
             self.reduced.update(done.statistics)
         self.remarks += [f"  program {self.programs}: {remark}" for remark in done.remarks]
         self.failure = done.failure

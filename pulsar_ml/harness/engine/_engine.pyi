@@ -18,6 +18,7 @@ OPS: tuple[str, ...]
 CHOICES: tuple[str, ...]
 ORDERS: tuple[str, ...]
 PARTED: tuple[str, ...]
+REDUCING: tuple[str, ...]
 FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
 STORES: int

@@ -117,7 +117,7 @@ static void run_once(uint64_t number)
     n_objects = 0;
     heap_reset();
     path_at = bound_used = n_unlocks = 0;
-    reduction_begin(configured_strategy() == &REDUCE);
+    reduction_begin(reduces());
     path_pruned = 0;
     E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
@@ -259,7 +259,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     learn();
     E.touched_twice = 0;
     before = counters();
-    while (done < count_of && !stats->exhausted) {
+    while (done < count_of && !stats->exhausted && !reduction.ended) {
         run_one(first + done);
         done++;
         if (search && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
@@ -279,7 +279,8 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     signals_stop();
     library_end();
     collect(stats, before);
-    if (over)
+    stats->unreduced = reduction.unreduced;
+    if (over && !reduction.ended)
         stats->exhausted = all_paths_taken(stats);
     return done;
 }
@@ -346,7 +347,7 @@ int engine_reverse(uint64_t number)
 int engine_next(EngineStats *stats)
 {
     int more = search_next();
-    if (!more)
+    if (!more && !reduction.ended)
         stats->exhausted = all_paths_taken(stats);
     return more;
 }

@@ -171,7 +171,7 @@ class Exploration:
                 "threads do not conflict, or they share what the engine does not see; choose other "
                 "operations"
             )
-        if why := remark_of(self.statistics):
+        if why := remark_of(self.strategy, self.statistics):
             said.append(why)
         if passed := self.statistics["suppressed"]:
             reasons = "; ".join(self.passed_over)

@@ -18,7 +18,7 @@ from pulsar_ml.harness.engine import BUFFER
 
 TEXT = re.compile(r"(\d{1,6}):((?:\d{1,5}/\d{1,5}(?:,\d{1,5}/\d{1,5})*)?)")
 MOST_CHOICES = 1 << 16  # of a path; an execution has no more steps
-REDUCE = "reduce"  # the strategy
+ALONE = "reduce"  # the strategy that ends where the reduction does not cover the program
 # Bits of the statistic "unreduced", in the order of the engine's.
 REASONS = (
     "stores of mode tso that arrive within a step",
@@ -154,10 +154,14 @@ def reasons(unreduced: int) -> str:
     return ", ".join(reason for bit, reason in enumerate(REASONS) if unreduced >> bit & 1)
 
 
-def remark_of(statistics: Mapping[str, int]) -> str:
-    """Say that a search went on without the reduction; "" when it did not."""
+def remark_of(strategy: str, statistics: Mapping[str, int]) -> str:
+    """Say that a search with reduction went on without it, or ended; "" when it did neither."""
     why = reasons(statistics["unreduced"])
-    return f"searched without reduction: {why}" if why else ""
+    if not why:
+        return ""
+    if strategy == ALONE:
+        return f"the search ended, because the reduction does not cover the program: {why}"
+    return f"searched without reduction, which does not cover the program: {why}"
 
 
 def summary_of(complete: int, classes: int, blocked: int) -> str:

@@ -24,7 +24,7 @@ static const Strategy *configured_strategy(void);
 #include "pulsar_ml/harness/engine/schedule/strategies/portfolio.c"
 
 static const Strategy *const STRATEGIES[] = {
-    &RANDOM, &PCT, &POS, &SURW, &PREEMPTIONS, &DELAYS, &REDUCE, &REPLAY, &PORTFOLIO,
+    &RANDOM, &PCT, &POS, &SURW, &PREEMPTIONS, &DELAYS, &EXHAUST, &REDUCE, &ENUMERATE, &REPLAY, &PORTFOLIO,
 };
 
 enum { N_STRATEGIES = sizeof STRATEGIES / sizeof *STRATEGIES };

@@ -1,5 +1,5 @@
-/* The search of strategy "reduce": the path through the tree of transitions that the execution
- * under way takes, and what is known at each node of that path. A node is the state before a
+/* The search of strategies "exhaust" and "reduce": the path through the tree of transitions that
+ * the execution under way takes, and what is known at each node of that path. A node is the state before a
  * transition. Choices of values (which waiter a notification wakes, a fault) belong to the
  * transition that makes them.
  *
@@ -43,6 +43,7 @@ SHARED struct {
     uint32_t node_at, value_at;   /* how far the execution under way came */
     uint32_t changed;  /* the first node whose transition may be another one than before */
     int32_t unreduced;            /* why the reduction was given up, 0: it was not */
+    uint8_t ended;                /* and the search with it */
     uint64_t ready;               /* when the last transition began */
     int32_t enablers[REDUCED_THREADS];
     uint32_t counts[REDUCED_THREADS];      /* transitions of each thread, in the analysis */

@@ -1,4 +1,4 @@
-/* The search of strategy "reduce" during an execution: nodes and choices of values of the path,
+/* The search with reduction during an execution: nodes and choices of values of the path,
  * which threads may make the next transition, and which one does. */
 
 static int reduction_reserve(void)

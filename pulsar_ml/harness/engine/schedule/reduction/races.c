@@ -1,4 +1,4 @@
-/* Behind each execution of strategy "reduce": which transitions could have come in another order,
+/* Behind each execution of a search with reduction: which transitions could have come in another order,
  * and where the search begins with that order; then the next path. Optimal dynamic partial-order
  * reduction (Abdulla, Aronis, Jonsson, Sagonas, JACM 2017) over the transitions of nodes.c.
  *
