@@ -18,7 +18,7 @@ from pulsar_ml.harness.engine.engine cimport (
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_meetings, engine_name, engine_next, engine_note,
-    engine_open, engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
+    engine_open, engine_part, engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
     engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth,
     engine_used_reuse, engine_used_strategy,
 )
@@ -53,7 +53,8 @@ cdef class Explorer:
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
-    them stay. With ``judged`` a run stops at each execution whose answers were not accepted yet
+    them stay. ``begun`` is where a search with reduction begins (:meth:`part`), and ``unreduced`` why
+    it was given up before. With ``judged`` a run stops at each execution whose answers were not accepted yet
     (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure. ``weaken`` is a
     fault: (places of code, order) gives the atomics there that one of ORDERS; "none" leaves out a
     fence. ``suppress`` names known races to pass over: "file:line", or a function of an access.
@@ -71,7 +72,7 @@ cdef class Explorer:
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
     cdef uint64_t* weakened
-    cdef object path_kept
+    cdef object path_kept, begun_kept
     cdef JudgedCall* places
     cdef Question question
     cdef object oracle_kept, arrays
@@ -83,7 +84,7 @@ cdef class Explorer:
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
-                  decisions=(), weaken=None, path=(), int floor=0, suppress=()):
+                  decisions=(), weaken=None, path=(), int floor=0, suppress=(), begun=(), int unreduced=0):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -142,6 +143,7 @@ cdef class Explorer:
         self.set_decisions(decisions)
         self.set_weakened(weaken)
         self.set_path(path, floor)
+        self.set_begun(begun, unreduced)
 
     def __dealloc__(self):
         free(self.decisions)
@@ -167,7 +169,7 @@ cdef class Explorer:
 
     cdef int set_path(self, path, int floor) except -1:
         cdef const uint16_t[::1] choices
-        if path and self.strategy not in PARTED:
+        if path and self.strategy not in SEARCHES:
             raise UsageError(f"a path is for the exhaustive strategies, not for {self.strategy!r}")
         if not 0 <= floor <= len(path):
             raise UsageError(f"the floor is {floor}; it should be 0 to {len(path)}, the length of the path")
@@ -177,6 +179,16 @@ cdef class Explorer:
         self.config.path = &choices[0] if len(choices) else NULL
         self.config.n_path = <int32_t>len(choices)
         self.config.floor = floor
+        return 0
+
+    cdef int set_begun(self, begun, int unreduced) except -1:
+        cdef const uint64_t[::1] words
+        if (len(begun) or unreduced) and self.strategy not in REDUCING:
+            raise UsageError(f"a part with reduction is for {' and '.join(REDUCING)}, not for {self.strategy!r}")
+        self.begun_kept = words = np.array(begun, np.uint64)
+        self.config.begun = &words[0] if len(words) else NULL
+        self.config.n_begun = <int32_t>len(words)
+        self.config.unreduced = unreduced
         return 0
 
     cdef int set_decisions(self, decisions) except -1:
@@ -196,7 +208,10 @@ cdef class Explorer:
         if _owner is not self:
             if self.started and self.strategy in SEARCHES:
                 raise RuntimeError("an exhaustive search cannot go on after another explorer used the engine")
-            if engine_open(&self.config) < 0:
+            opened = engine_open(&self.config)
+            if opened == -2:
+                raise UsageError("this part of a search is damaged, or of another program")
+            if opened < 0:
                 raise MemoryError("no memory for the engine, or its fixed addresses are taken")
             _owner = self
             for first, second in self.pairs:
@@ -301,6 +316,21 @@ cdef class Explorer:
         options = np.empty(len(taken), np.uint16)
         length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
         return tuple(np.asarray(taken)[:length].tolist()), tuple(np.asarray(options)[:length].tolist()), floor
+
+    def part(self):
+        """Where a search with reduction goes on, as words; see schedule/reduction/parts.c."""
+        cdef const uint64_t* words = NULL
+        cdef int32_t i, length
+        if not self.started:
+            return self.begun_kept.copy()
+        self.mine()
+        length = engine_part(&words)
+        if length == 0:
+            raise MemoryError("no memory for the rest of the search")
+        kept = np.empty(length, np.uint64)
+        for i in range(length):
+            kept[i] = words[i]
+        return kept
 
     def unjudged(self) -> bool:
         """True when the last run stopped at answers that were not accepted yet.

@@ -33,6 +33,7 @@
 #include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/mutexes.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/parts.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
@@ -185,7 +186,8 @@ static int open_memory(void)
     return E.opened;
 }
 
-/* Prepares for executions of one program. 0, or -1 without memory. */
+/* Prepares for executions of one program. 0, -1 without memory, or -2 when the words of the part of
+ * a search are damaged. */
 int engine_open(const EngineConfig *config)
 {
     if (!open_memory())
@@ -215,7 +217,8 @@ int engine_open(const EngineConfig *config)
     known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;
-    reduction_open();
+    if (!reduction_open())
+        return -2;
     memset(&profile, 0, sizeof profile);
     classes_reset();
     answers_reset();
@@ -262,7 +265,7 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     while (done < count_of && !stats->exhausted && !reduction.ended) {
         run_one(first + done);
         done++;
-        if (search && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
+        if (search && unlikely(path_is_left()) && E.failure.kind < FAIL_RACE)
             fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
                                                   "it is of another program, or something outside the engine's "
                                                   "control decides what the code does");

@@ -73,6 +73,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         void* oracle
         const uint16_t* path
         int32_t n_path, floor
+        const uint64_t* begun
+        int32_t n_begun, unreduced
 
     const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
@@ -98,6 +100,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     const char* engine_name(uint64_t address, uint64_t* offset, uint64_t* size) noexcept
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
+    int32_t engine_part(const uint64_t** words) noexcept
     int engine_classes(uint64_t* hashes) noexcept
     int32_t engine_meetings(uint64_t* found, int32_t room) noexcept
     uint32_t engine_steps() noexcept

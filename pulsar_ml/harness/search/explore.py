@@ -16,11 +16,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import LimitsError, NondeterminismError, NotRepeatedError, UsageError
-from pulsar_ml.harness.engine import PARTED, SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
+from pulsar_ml.harness.engine import REDUCING, SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
-from pulsar_ml.harness.search.partition import Part, bounds_hit, proved, remark_of
+from pulsar_ml.harness.search.partition import ALONE, Part, ReducedPart, bounds_hit, proved, remark_of
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
@@ -98,8 +98,8 @@ class Exploration:
         exhausted: the proof of a finished search: "completely", or "within the stated bounds: " and
             the bounds that cut something off. "" for anything else.
         rechecked: number of executions that were repeated and found equal.
-        rest: the part of a search that was not reached; None when nothing is left, after a
-            failure, and for a search that cannot be cut into parts.
+        rest: the part of a search that was not reached; None when nothing is left, and after a
+            failure.
         bounds: the bounds that left something out, each with the number of its executions (for the
             buffers of stores: of stores).
         classes: hashes of the classes seen, or a uniform sample of them where the engine has no
@@ -121,7 +121,7 @@ class Exploration:
     failure: Failure | None
     exhausted: str
     rechecked: int
-    rest: Part | None = None
+    rest: Part | ReducedPart | None = None
     bounds: Mapping[str, int] = field(default_factory=dict)
     classes: NDArray[np.uint64] = field(
         default_factory=lambda: np.empty(0, np.uint64), repr=False, compare=False
@@ -233,7 +233,7 @@ def explore(
     first: int = 0,
     judge: Judge | None = None,
     answers_only: bool = False,
-    part: Part | None = None,
+    part: Part | ReducedPart | None = None,
     reuse: str = "quarantine",
     faults: Iterable[str] = (),
     on_batch: Callable[[int], object] = lambda executions: None,
@@ -275,10 +275,9 @@ def explore(
         "mode": mode,
         "strategy": strategy,
         "seed": seed,
-        "path": whole.path,
-        "floor": whole.floor,
         "reuse": reuse,
         "faults": tuple(faults),
+        **whole.begin,
         **options,
     }
 
@@ -378,7 +377,7 @@ def search(
         on_batch(done)
     statistics = dict(explorer.statistics())
     exhausted = ""
-    rest: Part | None = None
+    rest: Part | ReducedPart | None = None
     bounds = bounds_hit(
         statistics,
         explorer.strategy,
@@ -391,8 +390,8 @@ def search(
     if explorer.strategy in SEARCHES:
         if statistics["exhausted"]:
             exhausted = proved(bounds)
-        elif failure is None and explorer.strategy in PARTED:
-            rest = Part(*explorer.path())
+        elif failure is None:
+            rest = rest_of(explorer)
     return Exploration(
         explorer.subject.name,
         explorer.mode,
@@ -411,6 +410,19 @@ def search(
         assumption,
         explorer.reasons or ("suppress",),
     )
+
+
+def rest_of(explorer: Explorer) -> Part | ReducedPart | None:
+    """Return the part of an unfinished search that was not reached; None: no more is searched.
+
+    The whole search without reduction, when it was a part with reduction which was given up.
+    """
+    unreduced = explorer.statistics()["unreduced"]
+    if explorer.strategy not in REDUCING:
+        return Part(*explorer.path())
+    if not unreduced:
+        return ReducedPart(tuple(explorer.part().tolist()))
+    return None if explorer.strategy == ALONE else Part(*explorer.path(), unreduced)
 
 
 def lost_exploration(

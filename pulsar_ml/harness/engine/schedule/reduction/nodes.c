@@ -44,6 +44,8 @@ SHARED struct {
     uint32_t changed;  /* the first node whose transition may be another one than before */
     int32_t unreduced;            /* why the reduction was given up, 0: it was not */
     uint8_t ended;                /* and the search with it */
+    uint32_t floor_nodes, floor_values;    /* those below are searched by other parts, see parts.c */
+    uint32_t known;               /* the nodes below it were analysed where the part began */
     uint64_t ready;               /* when the last transition began */
     int32_t enablers[REDUCED_THREADS];
     uint32_t counts[REDUCED_THREADS];      /* transitions of each thread, in the analysis */

@@ -14,6 +14,21 @@ static int reduction_reserve(void)
     return 1;
 }
 
+/* A choice of a value at the end of the path. 0 without memory. */
+static int keep_value(uint32_t node, uint16_t options, uint16_t taken)
+{
+    if (reduction.n_values == reduction.values_room) {
+        uint32_t room = reduction.n_values ? 2 * reduction.n_values : 256;
+        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
+        if (more == NULL)
+            return 0;
+        reduction.values = more;
+        reduction.values_room = room;
+    }
+    reduction.values[reduction.n_values++] = (ReducedValue){node, options, taken};
+    return 1;
+}
+
 static uint32_t reduced_value(uint32_t options)
 {
     uint32_t at = reduction.value_at++, node = reduction.node_at - 1;
@@ -22,17 +37,10 @@ static uint32_t reduced_value(uint32_t options)
             fail_choices();
         return reduction.values[at].taken;
     }
-    if (at == reduction.values_room) {
-        uint32_t room = at ? 2 * at : 256;
-        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
-        if (more == NULL) {
-            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
-            abandon();
-        }
-        reduction.values = more;
-        reduction.values_room = room;
+    if (!keep_value(node, (uint16_t)options, 0)) {
+        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+        abandon();
     }
-    reduction.values[reduction.n_values++] = (ReducedValue){node, (uint16_t)options, 0};
     return 0;
 }
 
@@ -43,6 +51,7 @@ static void reduction_reset(void)
         free_wakeups(reduction.nodes[i].handed);
     }
     reduction.n_nodes = reduction.n_values = reduction.changed = 0;
+    reduction.floor_nodes = reduction.floor_values = reduction.known = 0;
 }
 
 /* An execution begins. */

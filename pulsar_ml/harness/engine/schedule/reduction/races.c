@@ -49,6 +49,8 @@ static int reverse_race(uint32_t first, uint32_t second, int thread, const Footp
 {
     const ReducedNode *before = &reduction.nodes[first];
     int n = 0;
+    if (first < reduction.floor_nodes || second < reduction.known)
+        return 1;
     if (second - first + 1 > sequence.room) {
         uint32_t room = 2 * (second - first + 1);
         Step *more = realloc(sequence.steps, room * sizeof *more);
@@ -147,22 +149,28 @@ static int analyse_waiting(int thread)
     return reverse_race(taken, reduction.n_nodes, thread, &footprint);
 }
 
+/* Lets the search begin with each thread that could go on at the node. 0 without memory. */
+static int try_threads(ReducedNode *node)
+{
+    uint64_t rest = node->enabled & ~node->sleep & ~(UINT64_C(1) << node->thread);
+    for (uint32_t at = node->wakeups; at != NONE; at = wakeups.all[at].next)
+        rest &= ~(UINT64_C(1) << wakeups.all[at].thread);
+    for (; rest; rest &= rest - 1) {
+        Footprint unknown = {.all = 1};
+        Step step = {&unknown, (uint8_t)__builtin_ctzll(rest)};
+        if (!insert_wakeups(&node->wakeups, &step, 1))
+            return 0;
+    }
+    return 1;
+}
+
 /* The execution ended before its threads did, so its races are not known: each thread that could go
  * on at a node of its path is tried there. */
 static int try_all(void)
 {
-    for (uint32_t i = 0; i < reduction.n_nodes; i++) {
-        ReducedNode *node = &reduction.nodes[i];
-        uint64_t rest = node->enabled & ~node->sleep & ~(UINT64_C(1) << node->thread);
-        for (uint32_t at = node->wakeups; at != NONE; at = wakeups.all[at].next)
-            rest &= ~(UINT64_C(1) << wakeups.all[at].thread);
-        for (; rest; rest &= rest - 1) {
-            Footprint unknown = {.all = 1};
-            Step step = {&unknown, (uint8_t)__builtin_ctzll(rest)};
-            if (!insert_wakeups(&node->wakeups, &step, 1))
-                return 0;
-        }
-    }
+    for (uint32_t i = reduction.floor_nodes; i < reduction.n_nodes; i++)
+        if (!try_threads(&reduction.nodes[i]))
+            return 0;
     return 1;
 }
 
@@ -177,6 +185,7 @@ static int analyse_execution(void)
     for (uint64_t rest = reduction.waiting; rest; rest &= rest - 1)
         if (!analyse_waiting(__builtin_ctzll(rest)))
             return 0;
+    reduction.known = 0;
     return ended || try_all();
 }
 
@@ -197,10 +206,10 @@ static void keep_footprints(void)
 
 static int next_reduced_path(void)
 {
-    while (reduction.n_nodes || reduction.n_values) {
+    while (reduction.n_nodes > reduction.floor_nodes || reduction.n_values > reduction.floor_values) {
         uint32_t last = reduction.n_nodes - 1;
         ReducedNode *node;
-        if (reduction.n_values && reduction.values[reduction.n_values - 1].node == last) {
+        if (reduction.n_values > reduction.floor_values && reduction.values[reduction.n_values - 1].node == last) {
             ReducedValue *value = &reduction.values[reduction.n_values - 1];
             if (++value->taken < value->options) {
                 reduction.changed = reduction.n_nodes ? last : 0;

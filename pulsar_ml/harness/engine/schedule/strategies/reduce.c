@@ -26,11 +26,12 @@ static const Strategy REDUCE = {
 
 static int reduces(void) { return configured_strategy()->row.kind == STRATEGY_REDUCES; }
 
-/* The reduction was given up: the search takes every schedule from here on, or it ends. */
+/* The reduction was given up: the search takes every schedule from here on. A part of a search
+ * ends, because the whole has to begin again. */
 static int search_unreduced(void)
 {
     reduction_reset();
-    reduction.ended = configured_strategy() == &REDUCE;
+    reduction.ended = configured_strategy() == &REDUCE || E.config.n_begun;
     if (reduction.ended)
         return 0;
     E.config.strategy = strategy_number(&ENUMERATE);
@@ -39,8 +40,10 @@ static int search_unreduced(void)
     return 1;
 }
 
-/* A search of this configuration begins. */
-static void reduction_open(void)
+static int part_load(const uint64_t *words, uint32_t n);
+
+/* A search of this configuration begins. 0: where it should begin is damaged. */
+static int reduction_open(void)
 {
     reduction_reset();
     reduction.unreduced = 0;
@@ -48,7 +51,13 @@ static void reduction_open(void)
     if (configured_strategy() == &ENUMERATE)
         E.config.bound = INT32_MAX;
     if (!reduces())
-        return;
+        return 1;
+    if (E.config.unreduced) {     /* so it was before, and the path is of such a search */
+        reduction.unreduced = E.config.unreduced;
+        E.config.strategy = strategy_number(&ENUMERATE);
+        E.config.bound = INT32_MAX;
+        return 1;
+    }
     if (E.config.mode == MODE_TSO && E.config.n_weakened)
         reduction.unreduced |= UNREDUCED_BUFFERS;
     if (!E.config.races)
@@ -59,6 +68,15 @@ static void reduction_open(void)
         reduction.unreduced |= UNREDUCED_THREADS;
     if (reduction.unreduced)
         search_unreduced();
+    return !E.config.n_begun || reduction.unreduced || part_load(E.config.begun, (uint32_t)E.config.n_begun);
+}
+
+/* The path goes on where the execution had no choice. */
+static int path_is_left(void)
+{
+    if (E.reducing)
+        return !reduction.unreduced && (reduction.node_at < reduction.n_nodes || reduction.value_at < reduction.n_values);
+    return path_at < path_length;
 }
 
 /* Behind an execution of a search: goes to the next path. 0 when there is none left. */
