@@ -10,10 +10,9 @@ import pytest
 
 from pulsar_ml.campaign.local.exploring import SuiteExploration
 from pulsar_ml.campaign.local.failures import checked_subject
-from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import PARTED, SEARCHES, Explorer
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.partition import Part, reasons
+from pulsar_ml.harness.search.partition import Left, reasons
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from tests.engine.locks.test_locks import built
@@ -247,7 +246,7 @@ def test_faults_are_branches_of_the_reduced_search(mode: str) -> None:
 
 def test_an_unfinished_search_proves_nothing() -> None:
     done = reduced("increments_6", executions=100)
-    assert done.executions == 100 and not done.exhausted and done.rest is None
+    assert done.executions == 100 and not done.exhausted and done.rest is not None
     assert done.residual_risk is None and done.unseen_mass is None
 
 
@@ -266,7 +265,22 @@ def test_the_search_goes_on_where_a_run_stopped() -> None:
     assert sum(counts) == 120 and runs.statistics()["exhausted"] == 2
 
 
-def test_it_is_not_cut_into_parts() -> None:
-    assert set(SEARCHES) - set(PARTED) == {"exhaust", "reduce"}
-    with pytest.raises(UsageError, match="a path is for the exhaustive strategies"):
-        reduced("increments_4", part=Part((1,), (2,)))
+@pytest.mark.parametrize(
+    ("name", "mode", "whole"),
+    [("increments_6", "sc", 720), ("exchanges_7", "sc", 523), ("readers_4", "c11", 16)],
+)
+def test_an_unfinished_search_says_how_much_is_left(name: str, mode: str, whole: int) -> None:
+    for made in range(whole // 4, whole, whole // 4):
+        done = reduced(name, mode=mode, executions=made)
+        assert done.left is not None
+        assert abs(done.left.executions - (whole - made)) <= 2 * done.left.spread + 1
+        assert f"the search did not end: about {done.left.executions:,.0f}" in done.remarks[0]
+    assert reduced(name, mode=mode).left is None
+    assert reduced(name, mode=mode, executions=whole // 2, strategy="enumerate").left is None
+
+
+def test_the_estimate_is_exact_where_sisters_are_alike() -> None:
+    told: list[Left] = []
+    done = reduced("increments_6", mode="sc", executions=360, on_left=told.append)
+    assert done.left == Left(360, 0)
+    assert told and all(left.spread > 0 for left in told if left.executions != 360)

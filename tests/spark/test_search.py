@@ -23,6 +23,10 @@ SEARCH = [*SMALL, "--strategy", "preemptions", "--bound", "2", "--suite", "count
 SEARCH += ["--seed", "8", "--seeds", "2"]  # both threads of these programs add
 
 
+REDUCED = [*SMALL, "--suite", "counter", "--seed", "8", "--seeds", "2", "--exhaust"]
+REDUCED += ["--executions", "2", "--parts", "3"]
+
+
 def sweep_here(*options: str) -> Result:
     common = [
         "--suites",
@@ -71,6 +75,43 @@ def test_the_parts_make_what_one_search_makes(run: Path, tmp_path: Path) -> None
     assert {program["exhausted"] for program in facts["summary"]["search"]} == {
         row["exhausted"] for row in rows
     }
+
+
+@pytest.fixture(scope="module")
+def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    outcome = tmp_path_factory.mktemp("search") / "reduced"
+    done = sweep_here(*REDUCED, "--out", str(outcome))
+    assert done.exit_code == 0, done.output
+    assert "2 of 2 programs exhausted" in done.stdout
+    assert "exhausted completely" in " ".join(done.stdout.split())
+    return outcome
+
+
+def test_a_search_with_reduction_is_cut_into_parts(reduced: Path, tmp_path: Path) -> None:
+    """Its parts together make the whole executions of the uncut search, each once."""
+    whole = sweep_here(*REDUCED, "--executions", "10000", "--out", str(tmp_path / "whole"))
+    assert whole.exit_code == 0, whole.output
+    operations = {seed: 0 for seed in (8, 9)}
+    for row in read_trials(reduced).to_pylist():
+        assert row["strategy"] == "exhaust"
+        operations[row["seed"]] += row["operations"]
+    rows = read_trials(tmp_path / "whole").to_pylist()
+    assert len(rows) == 2 and len(parts(reduced)) > 4
+    assert operations == {row["seed"]: row["operations"] for row in rows}
+
+
+def test_a_search_with_reduction_that_was_killed_makes_exactly_the_rest(
+    reduced: Path, tmp_path: Path
+) -> None:
+    waves = len(list((reduced / "trials").glob("wave-*")))
+    again = tmp_path / "again"
+    shutil.copytree(reduced, again)
+    for table in SCHEMAS:
+        for number in range(waves // 2, waves):
+            (again / table / f"wave-{number:05}.parquet").unlink()
+    done = sweep_here("--resume", str(again), "--trust")
+    assert done.exit_code == 0, done.output
+    assert parts(again) == parts(reduced)
 
 
 def test_a_search_that_was_killed_makes_exactly_the_rest(run: Path, tmp_path: Path) -> None:
@@ -130,10 +171,9 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (
-            [*SMALL, "--exhaust"],
-            "only the strategies preemptions and delays can be exhausted, not 'portfolio'",
+            [*SMALL, "--strategy", "portfolio", "--exhaust"],
+            "delays, exhaust, reduce, enumerate can be exhausted, not 'portfolio'",
         ),
-        ([*SMALL, "--strategy", "reduce", "--exhaust"], "can be exhausted, not 'reduce'"),
         (["--exhaust"], "--exhaust is for --engine controlled; real threads"),
         (
             [*SMALL, "--strategy", "delays", "--exhaust", "--rounds", "2"],

@@ -17,7 +17,7 @@ from pulsar_ml.harness.engine.engine cimport (
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_keep_blocks, engine_meetings, engine_name, engine_next, engine_note,
+    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next, engine_note,
     engine_open, engine_part, engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
     engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth,
     engine_used_reuse, engine_used_strategy,
@@ -316,6 +316,14 @@ cdef class Explorer:
         options = np.empty(len(taken), np.uint16)
         length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
         return tuple(np.asarray(taken)[:length].tolist()), tuple(np.asarray(options)[:length].tolist()), floor
+
+    def left(self) -> tuple[float, float]:
+        """How many executions of a search with reduction are left, and the standard deviation of
+        that estimate; -1 when nobody knows."""
+        cdef double spread = 0
+        self.mine()
+        number = engine_left(&spread)
+        return number, spread
 
     def part(self):
         """Where a search with reduction goes on, as words; see schedule/reduction/parts.c."""

@@ -5,6 +5,7 @@
 
 #include "pulsar_ml/harness/engine/state.h"
 #include <malloc.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>

@@ -224,6 +224,7 @@ int engine_reverse(uint64_t number);
 int engine_suppress(uint64_t first, uint64_t second);
 int engine_next(EngineStats *stats);
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor);
+double engine_left(double *spread);
 int32_t engine_part(const uint64_t **words);
 int engine_unjudged(void);
 void engine_accept(EngineStats *stats);

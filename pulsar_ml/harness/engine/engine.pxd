@@ -100,6 +100,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     const char* engine_name(uint64_t address, uint64_t* offset, uint64_t* size) noexcept
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
+    double engine_left(double* spread) noexcept
     int32_t engine_part(const uint64_t** words) noexcept
     int engine_classes(uint64_t* hashes) noexcept
     int32_t engine_meetings(uint64_t* found, int32_t room) noexcept

@@ -20,7 +20,7 @@ from pulsar_ml.harness.engine import REDUCING, SAMPLERS, SEARCHES, STEP_LIMIT, E
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
-from pulsar_ml.harness.search.partition import ALONE, Part, ReducedPart, bounds_hit, proved, remark_of
+from pulsar_ml.harness.search.partition import ALONE, Left, Part, ReducedPart, bounds_hit, proved, remark_of
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
@@ -107,6 +107,7 @@ class Exploration:
         passed_over: why races were passed over: "suppress", or the name of a library's own race.
         assumption: the place of the assumption that did not hold last, or "".
         one_step: the modules of native code that a test in Python called, each call one step.
+        left: of a search with reduction that did not end, how much it has yet to do.
         locks: remarks about locks of a test in Python, such as one that stays locked.
     """
 
@@ -130,6 +131,7 @@ class Exploration:
     passed_over: tuple[str, ...] = ("suppress",)
     one_step: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
+    left: Left | None = None
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -173,6 +175,8 @@ class Exploration:
             )
         if why := remark_of(self.strategy, self.statistics):
             said.append(why)
+        if self.left is not None:
+            said.append(f"the search did not end: {self.left}")
         if passed := self.statistics["suppressed"]:
             reasons = "; ".join(self.passed_over)
             said.append(f"{passed:,} known races were passed over ({reasons})")
@@ -238,6 +242,7 @@ def explore(
     faults: Iterable[str] = (),
     on_batch: Callable[[int], object] = lambda executions: None,
     look: Callable[[Explorer], bool] | None = None,
+    on_left: Callable[[Left], object] | None = None,
     isolated: bool = False,
     limits: Limits | None = None,
     **options: Unpack[EngineOptions],
@@ -253,9 +258,10 @@ def explore(
     hands freed memory out again at once ("reuse"), keeps it back to notice late accesses
     ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are events that may happen
     besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
-    of executions so far after each batch, about five times a second. ``look`` is called behind each
-    32 executions, the last of which was made again and has its trace; if it returns true, the
-    exploration ends.
+    of executions so far after each batch, about five times a second, and ``on_left`` an estimate
+    how much a search with reduction has yet to do, unless it is ``isolated``. ``look`` is called
+    behind each 32 executions, the last of which was made again and has its trace; if it returns
+    true, the exploration ends.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may
@@ -293,6 +299,7 @@ def explore(
             on_batch=on_batch,
             look=look,
             options=engine_options,
+            on_left=on_left,
         )
 
     if not isolated:
@@ -341,6 +348,7 @@ def search(
     on_batch: Callable[[int], object],
     look: Callable[[Explorer], bool] | None,
     options: Mapping[str, Any],
+    on_left: Callable[[Left], object] | None = None,
 ) -> Exploration:
     """Run :func:`explore` in this process; ``options`` are those of ``explorer``."""
     done, rechecked = 0, 0
@@ -375,8 +383,11 @@ def search(
             if look is None:
                 batch = next_batch(batch, spent)
         on_batch(done)
+        if on_left is not None and (estimate := left_of(explorer)):
+            on_left(estimate)
     statistics = dict(explorer.statistics())
     exhausted = ""
+    left: Left | None = None
     rest: Part | ReducedPart | None = None
     bounds = bounds_hit(
         statistics,
@@ -392,6 +403,7 @@ def search(
             exhausted = proved(bounds)
         elif failure is None:
             rest = rest_of(explorer)
+            left = left_of(explorer)
     return Exploration(
         explorer.subject.name,
         explorer.mode,
@@ -409,7 +421,16 @@ def search(
         explorer.classes(),
         assumption,
         explorer.reasons or ("suppress",),
+        left=left,
     )
+
+
+def left_of(explorer: Explorer) -> Left | None:
+    """Estimate what an unfinished search with reduction has yet to do; None for other searches."""
+    if explorer.strategy not in REDUCING:
+        return None
+    left = Left(*explorer.left())
+    return left if left.executions >= 0 else None
 
 
 def rest_of(explorer: Explorer) -> Part | ReducedPart | None:

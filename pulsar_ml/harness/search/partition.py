@@ -245,6 +245,23 @@ def _height(part: Part | ReducedPart) -> int:
     return MOST_CHOICES if part.cut is None else part.cut
 
 
+@dataclass(frozen=True, slots=True)
+class Left:
+    """The executions that a search with reduction has yet to make: Knuth's estimate.
+
+    Attributes:
+        executions: the estimate.
+        spread: its standard deviation.
+    """
+
+    executions: float
+    spread: float
+
+    def __str__(self) -> str:
+        least, most = max(0.0, self.executions - self.spread), self.executions + self.spread
+        return f"about {self.executions:,.0f} executions are left (between {least:,.0f} and {most:,.0f})"
+
+
 def bounds_hit(
     counts: Mapping[str, int],
     strategy: str,

@@ -14,6 +14,7 @@
 #include "pulsar_ml/harness/engine/schedule/reduction/footprints.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/wakeups.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/buffers.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/estimates.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/nodes.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/picks.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/races.c"

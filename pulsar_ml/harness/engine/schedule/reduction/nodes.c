@@ -28,10 +28,11 @@ typedef struct {
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
     uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
     Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` and `half` */
+    Branches branches;
 } ReducedNode;
 
 /* A choice of a value; the node before it, NONE: it comes before the first. */
-typedef struct { uint32_t node; uint16_t options, taken; } ReducedValue;
+typedef struct { uint32_t node; uint16_t options, taken; Branches branches; } ReducedValue;
 
 /* What a thread announced. */
 typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins, drains; } Announced;
@@ -40,6 +41,7 @@ SHARED struct {
     ReducedNode *nodes;
     ReducedValue *values;
     uint32_t n_nodes, nodes_room, n_values, values_room;
+    uint64_t executions;          /* that ended */
     uint32_t node_at, value_at;   /* how far the execution under way came */
     uint32_t changed;  /* the first node whose transition may be another one than before */
     int32_t unreduced;            /* why the reduction was given up, 0: it was not */

@@ -25,7 +25,8 @@ static int keep_value(uint32_t node, uint16_t options, uint16_t taken)
         reduction.values = more;
         reduction.values_room = room;
     }
-    reduction.values[reduction.n_values++] = (ReducedValue){node, options, taken};
+    reduction.values[reduction.n_values++] = (ReducedValue){
+        node, options, taken, {.start = reduction.executions}};
     return 1;
 }
 
@@ -52,6 +53,7 @@ static void reduction_reset(void)
     }
     reduction.n_nodes = reduction.n_values = reduction.changed = 0;
     reduction.floor_nodes = reduction.floor_values = reduction.known = 0;
+    reduction.executions = 0;
 }
 
 /* An execution begins. */
@@ -180,6 +182,7 @@ static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t
     node->enabled = enabled;
     node->full = full;
     node->wakeups = node->handed = NONE;
+    node->branches = (Branches){.start = reduction.executions};
     if (before) {
         pass_sleep(node, before);
         node->wakeups = before->handed;

@@ -211,6 +211,7 @@ static int next_reduced_path(void)
         ReducedNode *node;
         if (reduction.n_values > reduction.floor_values && reduction.values[reduction.n_values - 1].node == last) {
             ReducedValue *value = &reduction.values[reduction.n_values - 1];
+            end_branch(&value->branches, reduction.executions);
             if (++value->taken < value->options) {
                 reduction.changed = reduction.n_nodes ? last : 0;
                 return 1;
@@ -219,6 +220,7 @@ static int next_reduced_path(void)
             continue;
         }
         node = &reduction.nodes[last];
+        end_branch(&node->branches, reduction.executions);
         node->sleep |= UINT64_C(1) << node->thread;
         node->half &= ~(UINT64_C(1) << node->thread);
         node->since[node->thread] = last;
@@ -232,4 +234,31 @@ static int next_reduced_path(void)
         reduction.n_nodes--;
     }
     return 0;
+}
+
+/* The executions that are left, and the standard deviation of that number; -1: nobody knows. */
+double engine_left(double *spread)
+{
+    Estimate found = {-1, 0};
+    uint32_t value = reduction.n_values;
+    *spread = 0;
+    if (!reduction.executions || reduction.unreduced)
+        return -1;
+    for (uint32_t i = reduction.n_nodes + 1; i-- > 0;) {
+        uint32_t number = i - 1;  /* of a node, or NONE, for what comes before the first */
+        for (; value > reduction.floor_values && reduction.values[value - 1].node == number; value--) {
+            const ReducedValue *v = &reduction.values[value - 1];
+            found = estimate_of(&v->branches, found, (uint32_t)v->options - v->taken - 1);
+        }
+        if (i > reduction.floor_nodes) {
+            const ReducedNode *node = &reduction.nodes[number];
+            uint64_t pending = 0;
+            for (uint32_t at = node->wakeups; at != NONE; at = wakeups.all[at].next)
+                pending |= UINT64_C(1) << wakeups.all[at].thread;
+            pending &= ~node->sleep & ~(UINT64_C(1) << node->thread);
+            found = estimate_of(&node->branches, found, (uint32_t)__builtin_popcountll(pending));
+        }
+    }
+    *spread = sqrt(found.variance);
+    return found.n < 0 ? -1 : found.n < (double)reduction.executions ? 0 : found.n - (double)reduction.executions;
 }

@@ -84,6 +84,7 @@ static int search_next(void)
 {
     if (!reduces())
         return search_advance();
+    reduction.executions++;
     if (!reduction.unreduced && !analyse_execution())
         reduction.unreduced |= UNREDUCED_MEMORY;
     if (reduction.unreduced)
