@@ -93,6 +93,7 @@ def explored(
     faults: Sequence[str] = (),
     seed: int = 0,
     faulty: bool = False,
+    symmetry: bool = False,
 ) -> Explored:
     """Run a program and return its outcomes, deadlocks among them.
 
@@ -110,6 +111,7 @@ def explored(
         bound=SWITCHES if strategy in SEARCHES else 2,
         spins=SPIN_BOUND,
         faults=faults,
+        symmetry=symmetry,
     )
     for thread in range(litmus.roots, len(litmus.threads)):
         module.set_child(thread, [call_of(call) for call in litmus.threads[thread]])

@@ -56,6 +56,7 @@ class Explorer:
     spins: int
     turns: int
     stores: int
+    symmetry: bool
     suppress: tuple[str, ...]
     faults: tuple[str, ...]
     reasons: tuple[str, ...]
@@ -87,6 +88,7 @@ class Explorer:
         suppress: Iterable[str] = (),
         begun: Sequence[int] = (),
         unreduced: int = 0,
+        symmetry: bool = False,
     ) -> Self: ...
     def run(self, first: int, count: int) -> int: ...
     def again(self, number: int) -> None: ...

@@ -54,7 +54,8 @@ cdef class Explorer:
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
     them stay. ``begun`` is where a search with reduction begins (:meth:`part`), and ``unreduced`` why
-    it was given up before. With ``judged`` a run stops at each execution whose answers were not accepted yet
+    it was given up before. With ``symmetry`` threads of equal calls begin in the order of their
+    numbers in such a search. With ``judged`` a run stops at each execution whose answers were not accepted yet
     (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure. ``weaken`` is a
     fault: (places of code, order) gives the atomics there that one of ORDERS; "none" leaves out a
     fence. ``suppress`` names known races to pass over: "file:line", or a function of an access.
@@ -78,13 +79,14 @@ cdef class Explorer:
     cdef object oracle_kept, arrays
     cdef bint started
     cdef readonly tuple suppress, faults, reasons
+    cdef readonly bint symmetry
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
-                  decisions=(), weaken=None, path=(), int floor=0, suppress=(), begun=(), int unreduced=0):
+                  decisions=(), weaken=None, path=(), int floor=0, suppress=(), begun=(), int unreduced=0, bint symmetry=False):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -144,6 +146,7 @@ cdef class Explorer:
         self.set_weakened(weaken)
         self.set_path(path, floor)
         self.set_begun(begun, unreduced)
+        self.set_symmetry(symmetry)
 
     def __dealloc__(self):
         free(self.decisions)
@@ -179,6 +182,18 @@ cdef class Explorer:
         self.config.path = &choices[0] if len(choices) else NULL
         self.config.n_path = <int32_t>len(choices)
         self.config.floor = floor
+        return 0
+
+    cdef int set_symmetry(self, bint symmetry) except -1:
+        cdef int i, j
+        if symmetry and self.strategy not in REDUCING:
+            raise UsageError(f"symmetry is for {' and '.join(REDUCING)}, not for {self.strategy!r}")
+        self.config.symmetric = self.symmetry = symmetry
+        for i in range(self.config.n_threads):
+            self.config.equal_before[i] = -1
+            for j in range(i):
+                if np.array_equal(self.arrays[j], self.arrays[i]):
+                    self.config.equal_before[i] = j
         return 0
 
     cdef int set_begun(self, begun, int unreduced) except -1:

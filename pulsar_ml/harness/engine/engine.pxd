@@ -1,6 +1,6 @@
 # The part of engine.h that _engine.pyx uses.
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject
 
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
@@ -73,6 +73,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         void* oracle
         const uint16_t* path
         int32_t n_path, floor
+        int32_t symmetric
+        int8_t[64] equal_before
         const uint64_t* begun
         int32_t n_begun, unreduced
 

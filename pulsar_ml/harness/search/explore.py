@@ -49,6 +49,8 @@ class EngineOptions(TypedDict, total=False):
         turns: the most turns of loops in one operation that a search follows.
         stores: the number of stores that a location remembers, 3 to 64.
         lock_free: True holds back a thread of an execution, without which the others must end.
+        symmetry: True lets threads of equal calls begin in the order of their numbers, in a search
+            with reduction. It is for code that does not ask for its thread's number.
         step_limit: steps after which an execution is cut.
         races: False leaves data races out.
         leaks: False leaves out blocks that are never freed.
@@ -63,6 +65,7 @@ class EngineOptions(TypedDict, total=False):
     turns: int
     stores: int
     lock_free: bool
+    symmetry: bool
     step_limit: int
     races: bool
     leaks: bool
@@ -213,6 +216,9 @@ class Exploration:
         if self.strategy not in SAMPLERS:
             return None
         return min(1.0, self.statistics["once"] / self.counting) if self.counting else 1.0
+
+
+SYMMETRY = ", up to the names of equal threads"
 
 
 def rule_of_three(strategy: str, executions: int) -> float | None:
@@ -401,6 +407,8 @@ def search(
     if explorer.strategy in SEARCHES:
         if statistics["exhausted"]:
             exhausted = proved(bounds)
+            if explorer.symmetry and not statistics["unreduced"]:
+                exhausted += SYMMETRY
         elif failure is None:
             rest = rest_of(explorer)
             left = left_of(explorer)

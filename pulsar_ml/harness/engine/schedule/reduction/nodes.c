@@ -54,6 +54,7 @@ SHARED struct {
     uint8_t nothing_new;  /* the last transition could read no store that it was woken for */
     uint8_t stuck;                /* the threads that are left wait for each other */
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
+    uint64_t begun;               /* threads that made a transition */
     Announced announced[REDUCED_THREADS];
     uintptr_t next_mutex;         /* of the step about to be announced */
     uint8_t next_joins, next_drains;

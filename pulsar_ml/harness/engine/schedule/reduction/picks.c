@@ -64,7 +64,7 @@ static void reduction_begin(int reducing)
         return;
     reduction.node_at = reduction.value_at = 0;
     reduction.stuck = reduction.nothing_new = 0;
-    reduction.waiting = 0;
+    reduction.waiting = reduction.begun = 0;
     reduction.ready = ~UINT64_C(0);
     reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
     reduction.quiet = reduction.hurries = 0;
@@ -105,6 +105,28 @@ static uint64_t would_wait(uint64_t mask)
             waits |= E.threads[u].bit;
     }
     return waits;
+}
+
+/* With symmetry, the threads in the mask that begin behind an equal one that did not begin. Each
+ * execution is one of these when equal threads change their names. */
+static uint64_t begin_later(uint64_t mask)
+{
+    uint64_t later = 0;
+    for (uint64_t rest = E.config.symmetric ? mask & ~reduction.begun : 0; rest; rest &= rest - 1) {
+        int before = E.config.equal_before[__builtin_ctzll(rest)];
+        if (before >= 0 && !(reduction.begun >> before & 1))
+            later |= rest & -rest;
+    }
+    return later;
+}
+
+/* The thread begins, and an equal one may begin behind it. */
+static void note_begun(int thread)
+{
+    reduction.begun |= UINT64_C(1) << thread;
+    for (int u = thread + 1; u < E.config.n_threads; u++)
+        if (E.config.equal_before[u] == thread)
+            reduction.enablers[u] = (int32_t)reduction.node_at;
 }
 
 /* The sleeping threads whose next transitions do not clash with the one made from the node before.
@@ -218,6 +240,8 @@ static void begin_transition(ReducedNode *node)
             node->enabler = oldest_stored(thread);
     }
     reduction.enablers[node->thread] = -1;
+    if (unlikely(E.config.symmetric) && !(reduction.begun >> thread & 1) && !is_buffer(thread))
+        note_begun(thread);
     *next = (Announced){0};
     reduction.quiet = 0;
     reduction.node_at++;
@@ -240,7 +264,7 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
     reduction.ready = mask;
     for (; woken; woken &= woken - 1)
         reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
-    enabled = (mask & ~would_wait(mask)) | buffers_in(E.buffered);
+    enabled = (mask & ~would_wait(mask) & ~begin_later(mask)) | buffers_in(E.buffered);
     if (enabled == 0) {
         reduction.stuck = 1;
         reduction.waiting |= mask;
