@@ -18,7 +18,8 @@ from pulsar_ml.harness.search.partition import ADVANCE, Part, ReducedPart, divid
 from tests import ROOT
 from tests.engine.programs.build_programs import program_of, programs
 from tests.memory_model.compare import FAULTY
-from tests.memory_model.engine import SPIN_BOUND, cells, program_of as cells_program_of
+from tests.memory_model.engine import SPIN_BOUND, cells
+from tests.memory_model.engine import program_of as cells_program_of
 from tests.memory_model.generator import program_of_seed
 
 AnyPart = Part | ReducedPart
@@ -152,7 +153,8 @@ def test_random_programs_with_faults_have_the_same_classes_in_parts(mode: str) -
 
 def test_another_process_goes_on_where_this_one_stopped() -> None:
     """There the program lies at other addresses."""
-    name, options = "exchanges_5", {"mode": "c11", "strategy": "exhaust"}
+    name = "exchanges_5"
+    options: dict[str, Any] = {"mode": "c11", "strategy": "exhaust"}
     subject, program = programs().SUBJECTS[name], program_of(name)
     whole = explore(subject, program, executions=1_000, **options)
     begun = explore(subject, program, executions=30, **options)
@@ -176,7 +178,8 @@ def test_another_process_goes_on_where_this_one_stopped() -> None:
 
 def test_a_part_that_gives_the_reduction_up_leaves_the_whole() -> None:
     """Its loop yields again and again in some executions only; a part has only some of them."""
-    name, options = "exchanges_4", {"mode": "c11", "strategy": "exhaust"}
+    name = "exchanges_4"
+    options: dict[str, Any] = {"mode": "c11", "strategy": "exhaust"}
     subject, program = programs().SUBJECTS[name], program_of(name)
     begun = explore(subject, program, executions=3, **options).rest
     assert isinstance(begun, ReducedPart)
@@ -190,7 +193,8 @@ def test_a_part_that_gives_the_reduction_up_leaves_the_whole() -> None:
 
 
 def test_damaged_parts_are_refused() -> None:
-    name, options = "exchanges_5", {"mode": "c11", "strategy": "exhaust"}
+    name = "exchanges_5"
+    options: dict[str, Any] = {"mode": "c11", "strategy": "exhaust"}
     subject, program = programs().SUBJECTS[name], program_of(name)
     rest = explore(subject, program, executions=20, **options).rest
     assert isinstance(rest, ReducedPart)

@@ -72,6 +72,9 @@ def test_each_class_has_one_whole_execution(name: str, mode: str, classes: int) 
     ("name", "mode"),
     [
         ("szymanski", "sc"),
+        ("treiber_two_push_one_pops", "sc"),
+        ("treiber_two_push_one_pops", "c11"),
+        ("treiber_two_do_both", "sc"),
         *itertools.product(("seqlock_once", "exchanges_5"), MODES),
         ("iriw_acq_rel", "sc"),
         ("iriw_acq_rel", "c11"),

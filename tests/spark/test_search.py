@@ -91,7 +91,7 @@ def test_a_search_with_reduction_is_cut_into_parts(reduced: Path, tmp_path: Path
     """Its parts together make the whole executions of the uncut search, each once."""
     whole = sweep_here(*REDUCED, "--executions", "10000", "--out", str(tmp_path / "whole"))
     assert whole.exit_code == 0, whole.output
-    operations = {seed: 0 for seed in (8, 9)}
+    operations = dict.fromkeys((8, 9), 0)
     for row in read_trials(reduced).to_pylist():
         assert row["strategy"] == "exhaust"
         operations[row["seed"]] += row["operations"]

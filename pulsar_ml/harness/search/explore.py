@@ -20,7 +20,15 @@ from pulsar_ml.harness.engine import REDUCING, SAMPLERS, SEARCHES, STEP_LIMIT, E
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
-from pulsar_ml.harness.search.partition import ALONE, Left, Part, ReducedPart, bounds_hit, proved, remark_of
+from pulsar_ml.harness.search.partition import (
+    ALONE,
+    Left,
+    Part,
+    ReducedPart,
+    bounds_hit,
+    proved,
+    remark_of,
+)
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program

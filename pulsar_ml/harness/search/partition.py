@@ -100,9 +100,13 @@ class Part:
         pairs = [choice.split("/") for choice in found[3].split(",") if choice]
         path, options = tuple(int(taken) for taken, _ in pairs), tuple(int(of) for _, of in pairs)
         floor, unreduced = int(found[2]), int(found[1] or 0)
-        if floor > len(path) or unreduced >= 1 << len(REASONS) or any(
-            (of and taken >= of) or max(taken, of) >= 1 << 16
-            for taken, of in zip(path, options, strict=True)
+        if (
+            floor > len(path)
+            or unreduced >= 1 << len(REASONS)
+            or any(
+                (of and taken >= of) or max(taken, of) >= 1 << 16
+                for taken, of in zip(path, options, strict=True)
+            )
         ):
             raise UsageError(f"this part of a search is damaged: {text!r:.60}")
         return Part(path, options, floor, unreduced)
@@ -170,7 +174,10 @@ class ReducedPart:
         at = self._values_at()
         words = self.words[at : at + self.words[VALUES]]
         return [
-            (0 if word >> 32 == START else (word >> 32) + 1, (word & 65535) + 1 < word >> 16 & 65535)
+            (
+                0 if word >> 32 == START else (word >> 32) + 1,
+                (word & 65535) + 1 < word >> 16 & 65535,
+            )
             for word in words
         ]
 
@@ -201,7 +208,9 @@ class ReducedPart:
     def of(text: str) -> ReducedPart:
         """Return the part that ``str`` described. UsageError for other texts."""
         if len(text) > 17 * MOST_WORDS or not REDUCED_TEXT.fullmatch(text):
-            raise UsageError(f"a part of a search with reduction is rWORD,WORD,..., not {text!r:.60}")
+            raise UsageError(
+                f"a part of a search with reduction is rWORD,WORD,..., not {text!r:.60}"
+            )
         found = ReducedPart(tuple(int(word, 16) for word in text[1:].split(",")))
         try:
             whole = found.words[TOTAL] == len(found.words) and found._end() == len(found.words)
