@@ -7,11 +7,13 @@ test suite expects the executions of ``increments``, ``exchanges`` and ``readers
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from functools import partial
 
 from benchmarks import peers
-from benchmarks.measure import Benchmark
+from benchmarks.measure import HERE, Benchmark
 from tests.engine.programs.build_programs import explorer
 
 NAMES = ("increments_4", "exchanges_4", "readers_2", "seqlock_once")  # of both tools
@@ -53,6 +55,37 @@ def beside_loom(name: str) -> float:
     return peers.counted("loom", name, MOST)[1] / ended(name)[1]
 
 
+GROWTH = """
+import sys
+from pathlib import Path
+from tests.engine.programs.build_programs import explorer
+pages = lambda: int(Path("/proc/self/statm").read_text().split()[1])
+runs = explorer(sys.argv[1], strategy="exhaust")
+before = pages()
+runs.run(0, 300)
+print(4096 * (pages() - before), runs.statistics()["longest"])
+"""
+
+
+def growth(name: str) -> tuple[int, int]:
+    """How much a process grows by 300 executions of a search, and the steps of the longest."""
+    done = subprocess.run(
+        [sys.executable, "-c", GROWTH, name],
+        cwd=HERE.parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    grown, steps = done.stdout.split()
+    return int(grown), int(steps)
+
+
+def memory_of_a_step() -> float:
+    """Bytes that a search takes for each step of an execution, between 200 and 2,000 steps."""
+    (few, short), (many, long) = growth("bench_operations_100"), growth("bench_operations_1000")
+    return (many - few) / (long - short)
+
+
 def rows_of(name: str) -> tuple[Benchmark, ...]:
     title = f"search to its end: {name}"
     ours = Benchmark(f"{title}, executions", partial(executions, name), "n")
@@ -72,4 +105,5 @@ ROWS = (
         for name in OURS
         for mode in ("sc", "c11")
     ),
+    Benchmark("search: memory of a step", memory_of_a_step, "B"),
 )
