@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from pulsar_ml.errors import NondeterminismError, UsageError
-from pulsar_ml.harness.engine import Explorer
+from pulsar_ml.harness.engine import Explorer, part_words
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.partition import ADVANCE, Part, ReducedPart, divided
 from tests import ROOT
@@ -133,7 +133,7 @@ def classes_of(seed: int, mode: str, budget: int) -> tuple[set[int], int] | None
         if runs.statistics()["unreduced"] or parts > 60 or done > 2_000:
             return None
         if more:
-            waiting += in_three(ReducedPart(tuple(runs.part().tolist())))
+            waiting += in_three(ReducedPart(tuple(part_words(runs).tolist())))
     return found, parts
 
 

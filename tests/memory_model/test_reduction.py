@@ -277,20 +277,20 @@ def test_the_search_goes_on_where_a_run_stopped() -> None:
     [("increments_6", "sc", 720), ("exchanges_7", "sc", 523), ("readers_4", "c11", 16)],
 )
 def test_an_unfinished_search_says_how_much_is_left(name: str, mode: str, whole: int) -> None:
-    for made in range(whole // 4, whole, whole // 4):
-        done = reduced(name, mode=mode, executions=made)
+    for count in range(whole // 4, whole, whole // 4):
+        done = reduced(name, mode=mode, executions=count)
         assert done.left is not None
-        assert abs(done.left.executions - (whole - made)) <= 2 * done.left.spread + 1
+        assert abs(done.left.executions - (whole - count)) <= 2 * done.left.spread + 1
         assert f"the search did not end: about {done.left.executions:,.0f}" in done.remarks[0]
     assert reduced(name, mode=mode).left is None
     assert reduced(name, mode=mode, executions=whole // 2, strategy="enumerate").left is None
 
 
 def test_the_estimate_is_exact_where_sisters_are_alike() -> None:
-    told: list[Left] = []
-    done = reduced("increments_6", mode="sc", executions=360, on_left=told.append)
+    estimates: list[Left] = []
+    done = reduced("increments_6", mode="sc", executions=360, on_left=estimates.append)
     assert done.left == Left(360, 0)
-    assert told and all(left.spread > 0 for left in told if left.executions != 360)
+    assert estimates and all(left.spread > 0 for left in estimates if left.executions != 360)
 
 
 @pytest.mark.parametrize("mode", MODES)

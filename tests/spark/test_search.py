@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from pulsar_ml.campaign.plan.exhaustive import Exhaustive
+from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.store.staging import SCHEMAS
 from pulsar_ml.campaign.store.store import read_trials
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli import main as cli
 from pulsar_ml.cli.find.sweep import command as main
 from tests.harness.toys.build_toys import toys_path
@@ -232,3 +235,28 @@ def test_a_damaged_search_is_one_sentence(run: Path, tmp_path: Path, search: obj
         assert done.exit_code == 2, done.output
         assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1
     assert not (again / "report.html").exists()
+
+
+def test_a_part_that_gives_the_reduction_up_begins_the_whole_search_again(reduced: Path) -> None:
+    """Once for all parts of the stage, and the summary says why."""
+    rest = next(row["rest"] for row in read_trials(reduced).to_pylist() if row["rest"])
+    options = TrialOptions(strategy="exhaust", executions=2)
+    search = Exhaustive(Plan(("counter",), 8, 1, 1, options), parts=3)
+    row = {"suite": "counter", "seed": 8, "verdict": "clean", "executions": 2}
+    search.take([{**row, "part": "", "rest": rest, "bounds": ""}])
+    stage = [search.chunk(number).part for number in range(1, search.chunk_count)]
+    assert len(stage) > 1
+    rests = ["u2:0:", rest, "u2:0:", rest][: len(stage)]
+    search.take(
+        [
+            {**row, "part": part, "rest": left, "bounds": "spin bound 2"}
+            for part, left in zip(stage, rests, strict=True)
+        ]
+    )
+    (again,) = [search.chunk(number).part for number in range(1 + len(stage), search.chunk_count)]
+    assert again == "u2:0:"
+    search.take([{**row, "part": again, "rest": "", "bounds": ""}])
+    assert search.programs["counter", 8].result == (
+        "exhausted completely, without reduction, which does not cover it: a loop that yields "
+        "again and again"
+    )

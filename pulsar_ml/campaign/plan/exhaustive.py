@@ -87,15 +87,15 @@ class Searched:
     @property
     def result(self) -> str:
         """The proof in words, or the reason why there is none."""
+        why = reasons(self.unreduced)
+        alone = f", without reduction, which does not cover it: {why}" if why else ""
         if self.failed:
             return f"failed in {self.failed} of its parts"
         if self.unsearched:
             return f"not searched: {BOUND_SEPARATOR.join(self.bounds) or 'no execution was made'}"
         if self.left or not self.parts:
-            return f"{self.left} parts are left"
+            return f"{self.left} parts are left{alone}"
         idle = "" if self.clean else ", but no location was touched by two threads"
-        why = reasons(self.unreduced)
-        alone = f", without reduction, which does not cover it: {why}" if why else ""
         return f"exhausted {self.exhausted}{idle}{alone}"
 
 
@@ -208,9 +208,10 @@ class Exhaustive:
         while self._stage < len(self._chunks) and all(
             number in rows for number in range(self._stage, len(self._chunks))
         ):
-            self._take([rows[number] for number in range(self._stage, len(self._chunks))])
+            self.take([rows[number] for number in range(self._stage, len(self._chunks))])
 
-    def _take(self, rows: Sequence[Row]) -> None:
+    def take(self, rows: Sequence[Row]) -> None:
+        """Add the rows of the last stage, in the order of its chunks, and make the next one."""
         rests: dict[Program, list[Part | ReducedPart]] = {}
         for chunk, row in zip(self._chunks[self._stage :], rows, strict=True):
             program = (chunk.suite, chunk.seed_lo)

@@ -17,10 +17,10 @@ from pulsar_ml.harness.engine.engine cimport (
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next, engine_note,
-    engine_open, engine_part, engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
-    engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth,
-    engine_used_reuse, engine_used_strategy,
+    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
+    engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions, engine_reverse,
+    engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -35,6 +35,7 @@ include "names.pxi"
 include "code_places.pxi"
 include "heart.pxi"
 include "meetings.pxi"
+include "parts.pxi"
 
 # The engine has one state: whose explorer it holds, and who may touch it.
 cdef object _owner = None
@@ -53,12 +54,13 @@ cdef class Explorer:
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
-    them stay. ``begun`` is where a search with reduction begins (:meth:`part`), and ``unreduced`` why
-    it was given up before. With ``symmetry`` threads of equal calls begin in the order of their
-    numbers in such a search. With ``judged`` a run stops at each execution whose answers were not accepted yet
-    (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure. ``weaken`` is a
-    fault: (places of code, order) gives the atomics there that one of ORDERS; "none" leaves out a
-    fence. ``suppress`` names known races to pass over: "file:line", or a function of an access.
+    them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and ``unreduced``
+    why it was given up before. With ``symmetry`` threads of equal calls begin in the order of their
+    numbers in such a search. With ``judged`` a run stops at each execution whose answers were not
+    accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure.
+    ``weaken`` is a fault: (places of code, order) gives the atomics there that one of ORDERS;
+    "none" leaves out a fence. ``suppress`` names known races to pass over: "file:line", or a
+    function of an access.
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -86,7 +88,8 @@ cdef class Explorer:
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
-                  decisions=(), weaken=None, path=(), int floor=0, suppress=(), begun=(), int unreduced=0, bint symmetry=False):
+                  decisions=(), weaken=None, path=(), int floor=0, suppress=(),
+                  begun=(), int unreduced=0, bint symmetry=False):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -144,9 +147,8 @@ cdef class Explorer:
         self.reasons = ()
         self.set_decisions(decisions)
         self.set_weakened(weaken)
-        self.set_path(path, floor)
-        self.set_begun(begun, unreduced)
-        self.set_symmetry(symmetry)
+        begin_at(self, path, floor)
+        begin_search(self, begun, unreduced, symmetry)
 
     def __dealloc__(self):
         free(self.decisions)
@@ -168,42 +170,6 @@ cdef class Explorer:
         self.config.weakened = self.weakened
         self.config.n_weakened = <int32_t>len(places)
         self.config.weakened_order = -1 if order == "none" else ORDERS.index(order)
-        return 0
-
-    cdef int set_path(self, path, int floor) except -1:
-        cdef const uint16_t[::1] choices
-        if path and self.strategy not in SEARCHES:
-            raise UsageError(f"a path is for the exhaustive strategies, not for {self.strategy!r}")
-        if not 0 <= floor <= len(path):
-            raise UsageError(f"the floor is {floor}; it should be 0 to {len(path)}, the length of the path")
-        if not all([0 <= taken < 2**16 for taken in path]):
-            raise UsageError("the choices of a path should be 0 to 65535")
-        self.path_kept = choices = np.array(path, np.uint16)
-        self.config.path = &choices[0] if len(choices) else NULL
-        self.config.n_path = <int32_t>len(choices)
-        self.config.floor = floor
-        return 0
-
-    cdef int set_symmetry(self, bint symmetry) except -1:
-        cdef int i, j
-        if symmetry and self.strategy not in REDUCING:
-            raise UsageError(f"symmetry is for {' and '.join(REDUCING)}, not for {self.strategy!r}")
-        self.config.symmetric = self.symmetry = symmetry
-        for i in range(self.config.n_threads):
-            self.config.equal_before[i] = -1
-            for j in range(i):
-                if np.array_equal(self.arrays[j], self.arrays[i]):
-                    self.config.equal_before[i] = j
-        return 0
-
-    cdef int set_begun(self, begun, int unreduced) except -1:
-        cdef const uint64_t[::1] words
-        if (len(begun) or unreduced) and self.strategy not in REDUCING:
-            raise UsageError(f"a part with reduction is for {' and '.join(REDUCING)}, not for {self.strategy!r}")
-        self.begun_kept = words = np.array(begun, np.uint64)
-        self.config.begun = &words[0] if len(words) else NULL
-        self.config.n_begun = <int32_t>len(words)
-        self.config.unreduced = unreduced
         return 0
 
     cdef int set_decisions(self, decisions) except -1:
@@ -331,29 +297,6 @@ cdef class Explorer:
         options = np.empty(len(taken), np.uint16)
         length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
         return tuple(np.asarray(taken)[:length].tolist()), tuple(np.asarray(options)[:length].tolist()), floor
-
-    def left(self) -> tuple[float, float]:
-        """How many executions of a search with reduction are left, and the standard deviation of
-        that estimate; -1 when nobody knows."""
-        cdef double spread = 0
-        self.mine()
-        number = engine_left(&spread)
-        return number, spread
-
-    def part(self):
-        """Where a search with reduction goes on, as words; see schedule/reduction/parts.c."""
-        cdef const uint64_t* words = NULL
-        cdef int32_t i, length
-        if not self.started:
-            return self.begun_kept.copy()
-        self.mine()
-        length = engine_part(&words)
-        if length == 0:
-            raise MemoryError("no memory for the rest of the search")
-        kept = np.empty(length, np.uint64)
-        for i in range(length):
-            kept[i] = words[i]
-        return kept
 
     def unjudged(self) -> bool:
         """True when the last run stopped at answers that were not accepted yet.

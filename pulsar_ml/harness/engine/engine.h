@@ -196,8 +196,8 @@ typedef struct {
     const uint16_t *path;     /* where an exhaustive search begins: its choices so far */
     int32_t n_path;
     int32_t floor;            /* and how many of them it leaves as they are */
-    /* of a search with reduction: equal threads begin in the order of their numbers, each behind the
-     * one that is named here; -1: none */
+    /* of a search with reduction: equal threads begin in the order of their numbers, each behind
+     * the one that is named here; -1: none */
     int32_t symmetric;
     int8_t equal_before[ENGINE_MOST_THREADS];
     const uint64_t *begun;    /* where a search with reduction begins: words of engine_part() */

@@ -16,18 +16,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import LimitsError, NondeterminismError, NotRepeatedError, UsageError
-from pulsar_ml.harness.engine import REDUCING, SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
+from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
 from pulsar_ml.harness.search.partition import (
-    ALONE,
     Left,
     Part,
     ReducedPart,
     bounds_hit,
+    left_of,
     proved,
     remark_of,
+    rest_of,
 )
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
@@ -226,9 +227,6 @@ class Exploration:
         return min(1.0, self.statistics["once"] / self.counting) if self.counting else 1.0
 
 
-SYMMETRY = ", up to the names of equal threads"
-
-
 def rule_of_three(strategy: str, executions: int) -> float | None:
     """The risk per execution that ``executions`` without a failure leave, with 95 % confidence.
 
@@ -414,9 +412,7 @@ def search(
     )
     if explorer.strategy in SEARCHES:
         if statistics["exhausted"]:
-            exhausted = proved(bounds)
-            if explorer.symmetry and not statistics["unreduced"]:
-                exhausted += SYMMETRY
+            exhausted = proved(bounds, symmetry=explorer.symmetry and not statistics["unreduced"])
         elif failure is None:
             rest = rest_of(explorer)
             left = left_of(explorer)
@@ -439,27 +435,6 @@ def search(
         explorer.reasons or ("suppress",),
         left=left,
     )
-
-
-def left_of(explorer: Explorer) -> Left | None:
-    """Estimate what an unfinished search with reduction has yet to do; None for other searches."""
-    if explorer.strategy not in REDUCING:
-        return None
-    left = Left(*explorer.left())
-    return left if left.executions >= 0 else None
-
-
-def rest_of(explorer: Explorer) -> Part | ReducedPart | None:
-    """Return the part of an unfinished search that was not reached; None: no more is searched.
-
-    The whole search without reduction, when it was a part with reduction which was given up.
-    """
-    unreduced = explorer.statistics()["unreduced"]
-    if explorer.strategy not in REDUCING:
-        return Part(*explorer.path())
-    if not unreduced:
-        return ReducedPart(tuple(explorer.part().tolist()))
-    return None if explorer.strategy == ALONE else Part(*explorer.path(), unreduced)
 
 
 def lost_exploration(

@@ -18,13 +18,14 @@ from heapq import heapify, heappush, heapreplace
 from typing import Any
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.engine import BUFFER
+from pulsar_ml.harness.engine import BUFFER, REDUCING, Explorer, executions_left, part_words
 
 TEXT = re.compile(r"(?:u(\d{1,4}):)?(\d{1,6}):((?:\d{1,5}/\d{1,5}(?:,\d{1,5}/\d{1,5})*)?)")
 REDUCED_TEXT = re.compile(r"r[0-9a-f]{1,16}(?:,[0-9a-f]{1,16})*")
 MOST_WORDS = 1 << 20  # of a part with reduction
 MOST_CHOICES = 1 << 16  # of a path; an execution has no more steps
 ALONE = "reduce"  # the strategy that ends where the reduction does not cover the program
+SYMMETRY = ", up to the names of equal threads"  # of a proof
 # Bits of the statistic "unreduced", in the order of the engine's.
 REASONS = (
     "stores of mode tso that arrive within a step",
@@ -271,6 +272,27 @@ class Left:
         return f"about {self.executions:,.0f} executions are left (between {least:,.0f} and {most:,.0f})"
 
 
+def left_of(explorer: Explorer) -> Left | None:
+    """Estimate what an unfinished search with reduction has yet to do; None for other searches."""
+    if explorer.strategy not in REDUCING:
+        return None
+    left = Left(*executions_left(explorer))
+    return left if left.executions >= 0 else None
+
+
+def rest_of(explorer: Explorer) -> Part | ReducedPart | None:
+    """Return the part of an unfinished search that was not reached; None: no more is searched.
+
+    The whole search without reduction, when it was a part with reduction which was given up.
+    """
+    unreduced = explorer.statistics()["unreduced"]
+    if explorer.strategy not in REDUCING:
+        return Part(*explorer.path())
+    if not unreduced:
+        return ReducedPart(tuple(part_words(explorer).tolist()))
+    return None if explorer.strategy == ALONE else Part(*explorer.path(), unreduced)
+
+
 def bounds_hit(
     counts: Mapping[str, int],
     strategy: str,
@@ -297,10 +319,11 @@ def bounds_hit(
     return {named: count for named, count in met.items() if count}
 
 
-def proved(bounds: Iterable[str]) -> str:
+def proved(bounds: Iterable[str], *, symmetry: bool = False) -> str:
     """Describe the proof of a finished search, given the bounds that cut something off."""
     named = ", ".join(dict.fromkeys(bounds))
-    return f"within the stated bounds: {named}" if named else "completely"
+    proof = f"within the stated bounds: {named}" if named else "completely"
+    return proof + SYMMETRY * symmetry
 
 
 def bounds_met(bounds: Mapping[str, int]) -> str:

@@ -1,7 +1,7 @@
 /* How many executions of the search are left: Knuth's estimate (Mathematics of Computation, 1975)
- * in the form for a search that goes depth first. At each node of the path, a branch that the search
- * has yet to begin counts as the mean of those that it knows there. What races will add later is not
- * in it, so that an early estimate is low rather than high. */
+ * in the form for a search that goes depth first. At each node of the path, a branch that the
+ * search has yet to begin counts as the mean of those that it knows there. What races will add
+ * later is not in it, so that an early estimate is low rather than high. */
 
 /* The branches of a node, or the options of a choice of a value, that the search is done with. */
 typedef struct {

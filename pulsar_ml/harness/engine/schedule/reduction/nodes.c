@@ -1,6 +1,6 @@
 /* The search of strategies "exhaust" and "reduce": the path through the tree of transitions that
- * the execution under way takes, and what is known at each node of that path. A node is the state before a
- * transition. Choices of values (which waiter a notification wakes, a fault) belong to the
+ * the execution under way takes, and what is known at each node of that path. A node is the state
+ * before a transition. Choices of values (which waiter a notification wakes, a fault) belong to the
  * transition that makes them.
  *
  * A thread that would wait for a mutex, or for the end of another thread, is not offered; other
@@ -46,7 +46,7 @@ SHARED struct {
     uint32_t changed;  /* the first node whose transition may be another one than before */
     int32_t unreduced;            /* why the reduction was given up, 0: it was not */
     uint8_t ended;                /* and the search with it */
-    uint32_t floor_nodes, floor_values;    /* those below are searched by other parts, see parts.c */
+    uint32_t floor_nodes, floor_values;    /* those below are of other parts, see parts.c */
     uint32_t known;               /* the nodes below it were analysed where the part began */
     uint64_t ready;               /* when the last transition began */
     int32_t enablers[REDUCED_THREADS];

@@ -6,7 +6,8 @@
  * Words: a header, footprints, choices of values, and nodes, each of which begins with NODE_WORDS
  * words. Addresses are relative to what they lie in, because each process has it elsewhere. */
 
-enum { PART_FORM = 0x52010000, PART_WORDS = 8, NODE_WORDS = 8, MOST_PART_WORDS = 1 << 24, MOST_BRANCHES_DEEP = 1 << 14 };
+enum { PART_FORM = 0x52010000, PART_WORDS = 8, NODE_WORDS = 8, MOST_PART_WORDS = 1 << 24 };
+enum { MOST_BRANCHES_DEEP = 1 << 14 };
 enum { HEAD_FORM, HEAD_ADVANCE, HEAD_FLOOR_NODES, HEAD_FLOOR_VALUES, HEAD_FOOTPRINTS, HEAD_VALUES, HEAD_NODES,
        HEAD_TOTAL };
 enum { NODE_THREAD, NODE_SLEEP, NODE_HALF, NODE_ENABLED, NODE_FULL, NODE_ASLEEP, NODE_WAKEUPS, NODE_TOTAL };

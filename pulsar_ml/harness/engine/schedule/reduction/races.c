@@ -1,6 +1,7 @@
-/* Behind each execution of a search with reduction: which transitions could have come in another order,
- * and where the search begins with that order; then the next path. Optimal dynamic partial-order
- * reduction (Abdulla, Aronis, Jonsson, Sagonas, JACM 2017) over the transitions of nodes.c.
+/* Behind each execution of a search with reduction: which transitions could have come in another
+ * order, and where the search begins with that order; then the next path. Optimal dynamic
+ * partial-order reduction (Abdulla, Aronis, Jonsson, Sagonas, JACM 2017) over the transitions of
+ * nodes.c.
  *
  * A race is a pair of clashing transitions of two threads with nothing between that orders them. It
  * is reversed by a sequence: what follows the first one without depending on it, then the second.

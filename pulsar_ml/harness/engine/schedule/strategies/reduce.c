@@ -75,7 +75,8 @@ static int reduction_open(void)
 static int path_is_left(void)
 {
     if (E.reducing)
-        return !reduction.unreduced && (reduction.node_at < reduction.n_nodes || reduction.value_at < reduction.n_values);
+        return !reduction.unreduced &&
+               (reduction.node_at < reduction.n_nodes || reduction.value_at < reduction.n_values);
     return path_at < path_length;
 }
 
