@@ -238,6 +238,7 @@ def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
             *("pulsar_ml.versioned_json", "pulsar_ml.extras", "pulsar_ml.wording"),
             # Parts of the engine's face.
             *("include names", "include code_places", "include heart", "include meetings"),
+            "include parts",
         ),
     )
 
