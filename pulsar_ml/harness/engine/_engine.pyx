@@ -18,9 +18,9 @@ from pulsar_ml.harness.engine.engine cimport (
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
-    engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions, engine_reverse,
-    engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged,
-    engine_used_depth, engine_used_reuse, engine_used_strategy,
+    engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
+    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
+    engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -54,13 +54,13 @@ cdef class Explorer:
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
-    them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and ``unreduced``
-    why it was given up before. With ``symmetry`` threads of equal calls begin in the order of their
-    numbers in such a search. With ``judged`` a run stops at each execution whose answers were not
-    accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure.
-    ``weaken`` is a fault: (places of code, order) gives the atomics there that one of ORDERS;
-    "none" leaves out a fence. ``suppress`` names known races to pass over: "file:line", or a
-    function of an access.
+    them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
+    ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
+    order of their numbers in such a search. With ``judged`` a run stops at each execution whose
+    answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
+    are no failure. ``weaken`` is a fault: (places of code, order) gives the atomics there that one
+    of ORDERS; "none" leaves out a fence. ``suppress`` names known races to pass over: "file:line",
+    or a function of an access.
 
     Raises UsageError for what is out of range and MemoryError.
     """
