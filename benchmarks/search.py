@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
+from benchmarks import exhaust
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.guidance import Guide
@@ -96,4 +97,7 @@ def rows(name: str, guided: bool) -> tuple[Benchmark, ...]:
     )
 
 
-BENCHMARKS = tuple(row for name in NAMES for guided in (False, True) for row in rows(name, guided))
+BENCHMARKS = (
+    *(row for name in NAMES for guided in (False, True) for row in rows(name, guided)),
+    *exhaust.ROWS,
+)

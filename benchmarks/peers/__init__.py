@@ -41,6 +41,12 @@ def rate(tool: str, name: str, executions: int) -> float:
         name: a program of ``src/main.rs``.
         executions: at most so many; a search may end before.
     """
+    count, seconds = counted(tool, name, executions)
+    return count / seconds / 1e6
+
+
+def counted(tool: str, name: str, executions: int) -> tuple[int, float]:
+    """The executions that were made, and their seconds of processor time; see :func:`rate`."""
     done = subprocess.run(
         [str(program()), tool, name, str(executions)],
         capture_output=True,
@@ -48,4 +54,4 @@ def rate(tool: str, name: str, executions: int) -> float:
         check=True,
     )
     count, seconds = done.stdout.split()[-2:]
-    return int(count) / float(seconds) / 1e6
+    return int(count), float(seconds)

@@ -27,6 +27,7 @@ DRIVER, EXECUTORS = ("driver", "executors")
 ALL = "all"  # strategies
 SEEDS = 1000
 MANY_SEEDS = 10**9  # more than --seconds leave time for
+EXHAUST = "exhaust"  # the strategy of --exhaust, unless one is named
 PART_EXECUTIONS = 100_000  # of a part of an exhaustive search
 
 
@@ -122,7 +123,7 @@ class SweepOptions:
         executions = self.executions
         if self.exhaust and self.controlled and executions is None:
             executions = PART_EXECUTIONS
-        first = self.strategies[0] if self.strategies else None
+        first = self.strategies[0] if self.strategies else EXHAUST if self.exhaust else None
         search = {
             "mode": self.mode,
             "strategy": first,

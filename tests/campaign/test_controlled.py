@@ -273,7 +273,10 @@ def test_a_search_goes_on_with_its_rest(options: TrialOptions) -> None:
         ({"strategy": "replay"}, "no strategy 'replay'; use one of: random"),
         ({"executions": 0}, "not 0"),
         ({"strategy": "delays", "bound": -1}, "0 or more, not -1"),
-        ({"part": "0:0/2"}, "for the strategies preemptions and delays, not for 'portfolio'"),
+        (
+            {"part": "0:0/2"},
+            "for the strategies preemptions, delays, exhaust, reduce, enumerate, not for 'portfolio'",
+        ),
         ({"strategy": "delays", "part": "0:5/2"}, "this part of a search is damaged: '0:5/2'"),
         ({"engine": "steam"}, "no engine 'steam'; use one of: threads, controlled"),
         ({"threads": 64}, "1 to 63 threads"),

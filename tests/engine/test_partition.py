@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from pulsar_ml.errors import NondeterminismError, UsageError
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.partition import Part, divided, proved
+from pulsar_ml.harness.search.partition import Part, ReducedPart, divided, proved
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
 SUMMED = ("executions", "steps", "complete", "cut", "pruned", "stale")
@@ -28,10 +28,11 @@ CASES = [
 BUDGETED = [
     (*case, budget) for case in CASES for budget in (1, 7, 25) if case != CASES[-1] or budget > 1
 ]
-Cut = Callable[[Part], list[Part]]
+AnyPart = Part | ReducedPart
+Cut = Callable[[AnyPart], list[AnyPart]]
 
 
-def explored(name: str, part: Part | None, executions: int, **options: Any) -> Exploration:
+def explored(name: str, part: AnyPart | None, executions: int, **options: Any) -> Exploration:
     subject, program = programs().SUBJECTS[name], program_of(name)
     return explore(subject, program, executions=executions, part=part, **options)
 
@@ -41,7 +42,8 @@ def in_parts(name: str, cut: Cut, budget: int, **options: object) -> tuple[Count
     many there were, and what they prove."""
     sums: Counter[str] = Counter()
     bounds: set[str] = set()
-    waiting, parts = [Part()], 0
+    waiting: list[AnyPart] = [Part()]
+    parts = 0
     while waiting:
         done = explored(name, waiting.pop(), budget, **options)
         assert done.failure is None
@@ -73,10 +75,12 @@ def test_parts_that_overlap_are_not_the_whole() -> None:
     twice.
     """
 
-    def overlapping(rest: Part) -> list[Part]:
+    def overlapping(rest: AnyPart) -> list[AnyPart]:
+        assert isinstance(rest, Part)
         if rest.cut is None or rest.floor:
             return [rest]
         first, second = rest.halves()
+        assert isinstance(first, Part)
         return [Part(first.path, first.options, first.floor - 1), second]
 
     options = {"mode": "sc", "strategy": "preemptions", "bound": 2}
@@ -137,9 +141,10 @@ def test_any_tree_is_divided_without_gap_or_overlap(
     """
     draw = random.Random(seed)
     leaves: Counter[tuple[int, ...]] = Counter()
-    waiting = [Part()]
+    waiting: list[AnyPart] = [Part()]
     while waiting:
         part = waiting.pop(draw.randrange(len(waiting)))
+        assert isinstance(part, Part)
         for _ in range(draw.randint(1, 5)):
             path, options = walked(tree, part.path)
             leaves[path] += 1

@@ -47,6 +47,7 @@ typedef struct {
 
 static const uint64_t DEADLOCK = UINT64_C(1) << 63;
 
+static int faulty;   /* exchanges are weak, and fences are allocations */
 static Outcome outcomes[MOST_OUTCOMES];
 static int n_outcomes;
 static Outcome current_outcome;               /* of the execution under way */
@@ -105,9 +106,22 @@ UNSEEN void note_deadlock(void)
 #define STORES(order) __atomic_store_n(cell, argument, OF_STORE(order))
 #define EXCHANGES(order) value = __atomic_exchange_n(cell, argument, order)
 #define SWAPS(order) done = __atomic_compare_exchange_n(cell, &expected, desired, 0, order, __ATOMIC_RELAXED)
+#define WEAK_SWAPS(order) \
+    done = __atomic_compare_exchange_n(cell, &expected, desired, 1, order, __ATOMIC_RELAXED)
 #define FENCES(order) __atomic_thread_fence(order)
 
 static void apply(World *w, int t, const PmlCall *call);
+
+/* 1, or 0 when there was no memory, which the thread stores into the cell. */
+static int allocates(int64_t *cell)
+{
+    void *volatile block = malloc(8);
+    int done = block != NULL;
+    free(block);
+    if (!done)
+        __atomic_store_n(cell, 7, __ATOMIC_RELAXED);
+    return done;
+}
 
 /* 0, or 1 when the thread did not get the mutex. */
 static int locked(World *w, int t, int error)
@@ -135,10 +149,19 @@ static void apply(World *w, int t, const PmlCall *call)
     case STORE: BY_ORDER(STORES); break;
     case EXCHANGE: BY_ORDER(EXCHANGES); break;
     case CAS:
-        BY_ORDER(SWAPS);
+        if (faulty) {
+            BY_ORDER(WEAK_SWAPS);
+        } else {
+            BY_ORDER(SWAPS);
+        }
         value = done ? expected : expected | FAILED_CAS;
         break;
-    case FENCE: BY_ORDER(FENCES); break;
+    case FENCE:
+        if (faulty)
+            value = allocates(&w->cells[0]);
+        else
+            BY_ORDER(FENCES);
+        break;
     case LOCK: value = locked(w, t, pthread_mutex_lock(&w->mutex)); break;
     case TRY_LOCK: value = locked(w, t, pthread_mutex_trylock(&w->mutex)); break;
     case LOCK_UNTIL: value = locked(w, t, pthread_mutex_timedlock(&w->mutex, &deadline)); break;

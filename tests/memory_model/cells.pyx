@@ -14,6 +14,7 @@ cdef extern from "tests/memory_model/cells.h":
     int[4] n_child_calls
     void note_deadlock()
     PmlSubject cells_subject
+    int faulty
 
 SUBJECTS = {"cells": wrap_subject(&cells_subject, "memory_model", None)}
 
@@ -27,6 +28,12 @@ def set_child(int thread, calls):
         child_calls[thread][i].noise = 0
         for j in range(3):
             child_calls[thread][i].arguments[j] = calls[i][2][j]
+
+
+def set_faulty(bint on):
+    """Let exchanges be weak, and fences be allocations of memory, from now on or no longer."""
+    global faulty
+    faulty = on
 
 
 def add_deadlock():

@@ -23,6 +23,7 @@ from tests.memory_model.models import allowed
 EXECUTIONS = 300_000  # a search that does not end within these proves nothing missing
 SAMPLES = 20  # executions of each sampler
 SHOWN = 4  # outcomes
+FAULTY = ("weak_failure", "no_memory")
 REDUCED = ("sc", "tso", "c11")  # modes whose searches strategy "reduce" makes smaller
 
 
@@ -104,7 +105,7 @@ def compare(
     model = allowed(program, mode, faults=faults, defect=defect)
     calls = program_of(program)
     result = explored(
-        program, calls, mode=mode, strategy="preemptions", executions=executions, faults=faults
+        program, calls, mode=mode, strategy="enumerate", executions=executions, faults=faults
     )
     seen = set(result.outcomes)
     samples, failure = 0, result.failure
@@ -139,13 +140,26 @@ def compare(
 
 
 def reduction_of(
-    program: Litmus, calls: Program, whole: Explored, mode: str, faults: tuple[str, ...]
+    program: Litmus,
+    calls: Program,
+    whole: Explored,
+    mode: str,
+    faults: tuple[str, ...],
+    faulty: bool = False,
 ) -> str:
     """Run the search with reduction where the whole search ended; describe the first difference."""
     if mode not in REDUCED or not whole.exhausted:
         return ""
     most = 2 * whole.executions + 10
-    found = explored(program, calls, mode=mode, strategy="reduce", executions=most, faults=faults)
+    found = explored(
+        program,
+        calls,
+        mode=mode,
+        strategy="exhaust",
+        executions=most,
+        faults=faults,
+        faulty=faulty,
+    )
     if found.failure or not found.exhausted:
         return f"the reduced search did not end within {most:,} executions: {found.failure}"
     if found.hashes != whole.hashes:
@@ -154,6 +168,24 @@ def reduction_of(
     if found.outcomes != whole.outcomes:
         return f"the reduced search misses {len(whole.outcomes - found.outcomes)} outcomes"
     return ""
+
+
+def compare_faulty(program: Litmus, mode: str, executions: int = EXECUTIONS) -> tuple[bool, str]:
+    """Compare the searches of a program whose exchanges and allocations may fail.
+
+    Returns whether the whole search ended, and the difference of the reduced one, or "".
+    """
+    calls = program_of(program)
+    whole = explored(
+        program,
+        calls,
+        mode=mode,
+        strategy="enumerate",
+        executions=executions,
+        faults=FAULTY,
+        faulty=True,
+    )
+    return whole.exhausted, reduction_of(program, calls, whole, mode, FAULTY, faulty=True)
 
 
 def shrunk(found: Comparison, *, defect: str = "") -> Comparison:

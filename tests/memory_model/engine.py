@@ -92,12 +92,16 @@ def explored(
     executions: int,
     faults: Sequence[str] = (),
     seed: int = 0,
+    faulty: bool = False,
+    symmetry: bool = False,
 ) -> Explored:
     """Run a program and return its outcomes, deadlocks among them.
 
-    ``program`` is :func:`program_of` the litmus program.
+    ``program`` is :func:`program_of` the litmus program. With ``faulty``, compare-and-swaps are
+    weak, and fences are allocations of memory.
     """
     module = cells()
+    module.set_faulty(faulty)
     explorer = Explorer(
         module.SUBJECTS["cells"],
         program,
@@ -107,6 +111,7 @@ def explored(
         bound=SWITCHES if strategy in SEARCHES else 2,
         spins=SPIN_BOUND,
         faults=faults,
+        symmetry=symmetry,
     )
     for thread in range(litmus.roots, len(litmus.threads)):
         module.set_child(thread, [call_of(call) for call in litmus.threads[thread]])

@@ -10,8 +10,11 @@ import pyarrow.parquet as pq
 import pytest
 from click.testing import CliRunner, Result
 
+from pulsar_ml.campaign.plan.exhaustive import Exhaustive
+from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.store.staging import SCHEMAS
 from pulsar_ml.campaign.store.store import read_trials
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli import main as cli
 from pulsar_ml.cli.find.sweep import command as main
 from tests.harness.toys.build_toys import toys_path
@@ -21,6 +24,10 @@ from tests.spark.test_sweep import sweep
 SMALL = ["--engine", "controlled", "--mode", "sc", "--operations", "1", "--threads", "2"]
 SEARCH = [*SMALL, "--strategy", "preemptions", "--bound", "2", "--suite", "counter"]
 SEARCH += ["--seed", "8", "--seeds", "2"]  # both threads of these programs add
+
+
+REDUCED = [*SMALL, "--suite", "counter", "--seed", "8", "--seeds", "2", "--exhaust"]
+REDUCED += ["--executions", "2", "--parts", "3"]
 
 
 def sweep_here(*options: str) -> Result:
@@ -71,6 +78,43 @@ def test_the_parts_make_what_one_search_makes(run: Path, tmp_path: Path) -> None
     assert {program["exhausted"] for program in facts["summary"]["search"]} == {
         row["exhausted"] for row in rows
     }
+
+
+@pytest.fixture(scope="module")
+def reduced(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    outcome = tmp_path_factory.mktemp("search") / "reduced"
+    done = sweep_here(*REDUCED, "--out", str(outcome))
+    assert done.exit_code == 0, done.output
+    assert "2 of 2 programs exhausted" in done.stdout
+    assert "exhausted completely" in " ".join(done.stdout.split())
+    return outcome
+
+
+def test_a_search_with_reduction_is_cut_into_parts(reduced: Path, tmp_path: Path) -> None:
+    """Its parts together make the whole executions of the uncut search, each once."""
+    whole = sweep_here(*REDUCED, "--executions", "10000", "--out", str(tmp_path / "whole"))
+    assert whole.exit_code == 0, whole.output
+    operations = dict.fromkeys((8, 9), 0)
+    for row in read_trials(reduced).to_pylist():
+        assert row["strategy"] == "exhaust"
+        operations[row["seed"]] += row["operations"]
+    rows = read_trials(tmp_path / "whole").to_pylist()
+    assert len(rows) == 2 and len(parts(reduced)) > 4
+    assert operations == {row["seed"]: row["operations"] for row in rows}
+
+
+def test_a_search_with_reduction_that_was_killed_makes_exactly_the_rest(
+    reduced: Path, tmp_path: Path
+) -> None:
+    waves = len(list((reduced / "trials").glob("wave-*")))
+    again = tmp_path / "again"
+    shutil.copytree(reduced, again)
+    for table in SCHEMAS:
+        for number in range(waves // 2, waves):
+            (again / table / f"wave-{number:05}.parquet").unlink()
+    done = sweep_here("--resume", str(again), "--trust")
+    assert done.exit_code == 0, done.output
+    assert parts(again) == parts(reduced)
 
 
 def test_a_search_that_was_killed_makes_exactly_the_rest(run: Path, tmp_path: Path) -> None:
@@ -130,10 +174,9 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
     ("options", "message"),
     [
         (
-            [*SMALL, "--exhaust"],
-            "only the strategies preemptions and delays can be exhausted, not 'portfolio'",
+            [*SMALL, "--strategy", "portfolio", "--exhaust"],
+            "delays, exhaust, reduce, enumerate can be exhausted, not 'portfolio'",
         ),
-        ([*SMALL, "--strategy", "reduce", "--exhaust"], "can be exhausted, not 'reduce'"),
         (["--exhaust"], "--exhaust is for --engine controlled; real threads"),
         (
             [*SMALL, "--strategy", "delays", "--exhaust", "--rounds", "2"],
@@ -192,3 +235,28 @@ def test_a_damaged_search_is_one_sentence(run: Path, tmp_path: Path, search: obj
         assert done.exit_code == 2, done.output
         assert done.stderr.startswith("Error: ") and done.stderr.count("\n") == 1
     assert not (again / "report.html").exists()
+
+
+def test_a_part_that_gives_the_reduction_up_begins_the_whole_search_again(reduced: Path) -> None:
+    """Once for all parts of the stage, and the summary says why."""
+    rest = next(row["rest"] for row in read_trials(reduced).to_pylist() if row["rest"])
+    options = TrialOptions(strategy="exhaust", executions=2)
+    search = Exhaustive(Plan(("counter",), 8, 1, 1, options), parts=3)
+    row = {"suite": "counter", "seed": 8, "verdict": "clean", "executions": 2}
+    search.take([{**row, "part": "", "rest": rest, "bounds": ""}])
+    stage = [search.chunk(number).part for number in range(1, search.chunk_count)]
+    assert len(stage) > 1
+    rests = ["u2:0:", rest, "u2:0:", rest][: len(stage)]
+    search.take(
+        [
+            {**row, "part": part, "rest": left, "bounds": "spin bound 2"}
+            for part, left in zip(stage, rests, strict=True)
+        ]
+    )
+    (again,) = [search.chunk(number).part for number in range(1 + len(stage), search.chunk_count)]
+    assert again == "u2:0:"
+    search.take([{**row, "part": again, "rest": "", "bounds": ""}])
+    assert search.programs["counter", 8].result == (
+        "exhausted completely, without reduction, which does not cover it: a loop that yields "
+        "again and again"
+    )

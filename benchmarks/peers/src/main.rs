@@ -127,11 +127,55 @@ macro_rules! programs {
                 run(2, (count, cells::<4>()), body);
             }
 
+            pub fn increments() {
+                run(4, cells::<1>(), |x, _| {
+                    x[0].fetch_add(1, Relaxed);
+                });
+            }
+
+            pub fn exchanges() {
+                run(4, cells::<1>(), |x, t| {
+                    let _ = x[0].compare_exchange(t, t + 1, Relaxed, Relaxed);
+                });
+            }
+
+            pub fn readers() {
+                run(3, cells::<1>(), |x, t| {
+                    if t == 0 {
+                        x[0].store(1, Relaxed);
+                    } else {
+                        x[0].load(Relaxed);
+                    }
+                });
+            }
+
+            pub fn seqlock_once() {
+                run(2, cells::<3>(), |x, t| {
+                    let [sequence, a, b] = x;
+                    if t == 0 {
+                        sequence.store(1, Relaxed);
+                        fence(Release);
+                        a.store(1, Relaxed);
+                        b.store(1, Relaxed);
+                        sequence.store(2, Release);
+                    } else if sequence.load(Acquire) & 1 == 0 {
+                        a.load(Relaxed);
+                        b.load(Relaxed);
+                        fence(Acquire);
+                        sequence.load(Relaxed);
+                    }
+                });
+            }
+
             pub fn named(name: &str) -> fn() {
                 match name {
                     "store_load" => store_load,
                     "seqlock" => seqlock,
                     "treiber" => treiber,
+                    "increments_4" => increments,
+                    "exchanges_4" => exchanges,
+                    "readers_2" => readers,
+                    "seqlock_once" => seqlock_once,
                     "operations_100" => || operations(100),
                     "operations_1000" => || operations(1000),
                     _ => panic!("there is no program {name:?}"),

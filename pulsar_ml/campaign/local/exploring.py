@@ -21,12 +21,12 @@ from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from pulsar_ml.errors import naming
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
-from pulsar_ml.harness.engine import SAMPLERS
+from pulsar_ml.harness.engine import REDUCING, SAMPLERS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.explore import Exploration, explore, lost_exploration
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.partition import REDUCE, bounds_met, summary_of
+from pulsar_ml.harness.search.partition import Left, bounds_met, summary_of
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -71,7 +71,7 @@ class SuiteExploration:
         )
         self.missed = (first, second, third)
         self.counts.update(done.statistics)
-        if done.strategy == REDUCE and not done.statistics["unreduced"]:
+        if done.strategy in REDUCING and not done.statistics["unreduced"]:
             self.reduced.update(done.statistics)
         self.remarks += [f"  program {self.programs}: {remark}" for remark in done.remarks]
         self.failure = done.failure
@@ -236,7 +236,7 @@ def explore_suite(
 
     started = time.monotonic()
 
-    def search(tell: Callable[[Exploration | Program | int], object]) -> None:
+    def search(tell: Callable[[Exploration | Program | Left | int], object]) -> None:
         for number in range(seeds):
             if number and seconds is not None and time.monotonic() - started >= seconds:
                 break
@@ -251,6 +251,7 @@ def explore_suite(
                 seed=seed,
                 judge=judge,
                 on_batch=tell,
+                on_left=tell,
                 look=guide.look if guide else None,
                 **options,
             )
@@ -265,7 +266,10 @@ def explore_suite(
             if done.failure is not None:
                 break
 
-    def add(done: Exploration | Program | int) -> None:
+    def add(done: Exploration | Program | Left | int) -> None:
+        if isinstance(done, Left):
+            show(total.executions + total.under_way, f"; {done}")
+            return
         if isinstance(done, Program):
             under_way[:] = [done]
             return
@@ -285,8 +289,9 @@ def explore_suite(
         total.add(done)
         show(total.executions)
 
-    def show(count: int) -> None:
-        text = f"{suite.name}: {count:,} executions, {counted(total.programs, 'program')} done"
+    def show(count: int, left: str = "") -> None:
+        programs = counted(total.programs, "program")
+        text = f"{suite.name}: {count:,} executions, {programs} done{left}"
         done = total.programs if seconds is None else time.monotonic() - started
         progress.update(done, text)
 

@@ -19,8 +19,8 @@ from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.trial.controlled import BOUND_SEPARATOR
 from pulsar_ml.campaign.trial.trial import CLEAN, VIOLATION
 from pulsar_ml.errors import BadRecordError, UsageError
-from pulsar_ml.harness.engine import PARTED
-from pulsar_ml.harness.search.partition import Part, divided, proved
+from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.search.partition import Part, ReducedPart, divided, proved, reasons
 from pulsar_ml.versioned_json import check_keys
 
 if TYPE_CHECKING:
@@ -55,6 +55,7 @@ class Searched:
         failed: number of parts with a violation; such a program is not searched further.
         left: number of parts that are still to be searched.
         bounds: the bounds that left executions out.
+        unreduced: why a search with reduction was given up, as bits of partition.REASONS.
     """
 
     parts: int = 0
@@ -63,6 +64,7 @@ class Searched:
     failed: int = 0
     left: int = 0
     unsearched: int = 0
+    unreduced: int = 0
     bounds: dict[str, None] = field(default_factory=dict)
 
     def add(self, row: Row) -> None:
@@ -85,14 +87,16 @@ class Searched:
     @property
     def result(self) -> str:
         """The proof in words, or the reason why there is none."""
+        why = reasons(self.unreduced)
+        alone = f", without reduction, which does not cover it: {why}" if why else ""
         if self.failed:
             return f"failed in {self.failed} of its parts"
         if self.unsearched:
             return f"not searched: {BOUND_SEPARATOR.join(self.bounds) or 'no execution was made'}"
         if self.left or not self.parts:
-            return f"{self.left} parts are left"
+            return f"{self.left} parts are left{alone}"
         idle = "" if self.clean else ", but no location was touched by two threads"
-        return f"exhausted {self.exhausted}{idle}"
+        return f"exhausted {self.exhausted}{idle}{alone}"
 
 
 class Exhaustive:
@@ -106,9 +110,9 @@ class Exhaustive:
             parts: number of parts of each program that are searched at the same time, where the
                 program can be cut into so many.
         """
-        if plan.options.strategy not in PARTED:
+        if plan.options.strategy not in SEARCHES:
             raise UsageError(
-                f"only the strategies {' and '.join(PARTED)} can be exhausted, "
+                f"only the strategies {', '.join(SEARCHES)} can be exhausted, "
                 f"not {plan.options.strategy!r}"
             )
         if not 1 <= parts <= MOST_PARTS:
@@ -204,10 +208,11 @@ class Exhaustive:
         while self._stage < len(self._chunks) and all(
             number in rows for number in range(self._stage, len(self._chunks))
         ):
-            self._take([rows[number] for number in range(self._stage, len(self._chunks))])
+            self.take([rows[number] for number in range(self._stage, len(self._chunks))])
 
-    def _take(self, rows: Sequence[Row]) -> None:
-        rests: dict[Program, list[Part]] = {}
+    def take(self, rows: Sequence[Row]) -> None:
+        """Add the rows of the last stage, in the order of its chunks, and make the next one."""
+        rests: dict[Program, list[Part | ReducedPart]] = {}
         for chunk, row in zip(self._chunks[self._stage :], rows, strict=True):
             program = (chunk.suite, chunk.seed_lo)
             if (row["suite"], row["seed"], row["part"]) != (*program, chunk.part):
@@ -217,12 +222,32 @@ class Exhaustive:
             self.programs[program].add(row)
             if row["rest"]:
                 rests.setdefault(program, []).append(Part.of(row["rest"]))
+        for program, found in rests.items():
+            given_up = [part for part in found if isinstance(part, Part) and part.unreduced]
+            if given_up:
+                self._search_unreduced(program, found, given_up)
         self._stage = len(self._chunks)
         for program, searched in self.programs.items():
             parts = [] if searched.failed else divided(rests.get(program, ()), self.parts)
             searched.left = len(parts)
             for part in parts:
                 self._chunks.append(self._chunk(len(self._chunks), program, str(part)))
+
+    def _search_unreduced(
+        self,
+        program: Program,
+        rests: list[Part | ReducedPart],
+        given_up: list[Part],
+    ) -> None:
+        """Keep the rests of the search without reduction alone; it begins once for all parts."""
+        searched = self.programs[program]
+        if not searched.unreduced:
+            whole = min(given_up, key=lambda part: len(part.path))
+            begins_again = not whole.path
+            rests[:] = [whole]
+            if begins_again:
+                searched.bounds.clear()
+        searched.unreduced |= given_up[0].unreduced
 
     def _chunk(self, number: int, program: Program, part: str) -> Chunk:
         suite, seed = program

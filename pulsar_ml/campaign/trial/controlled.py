@@ -37,14 +37,14 @@ from pulsar_ml.harness.engine import (
     MODES,
     MOST_STORES,
     OFFERED,
-    PARTED,
+    REDUCING,
     SEARCHES,
     Explorer,
 )
 from pulsar_ml.harness.search.child import LostError
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
-from pulsar_ml.harness.search.partition import Part
+from pulsar_ml.harness.search.partition import Part, ReducedPart
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.colliding import colliding_program
@@ -301,10 +301,8 @@ def check_options(options: TrialOptions) -> None:
     ):
         if value not in known:
             raise UsageError(f"there is no {what} {value!r}; use one of: {', '.join(known)}")
-    if Part.of(options.part) != Part() and options.strategy not in PARTED:
-        raise UsageError(
-            f"a part of a search is for the strategies {' and '.join(PARTED)}, not for {options.strategy!r}"
-        )
+    if options.part:
+        check_part(Part.of(options.part), options.strategy)
     for number, least, bound in (
         (options.bound, 0, "bound"),
         (options.spins, 0, "number of spins"),
@@ -319,6 +317,16 @@ def check_options(options: TrialOptions) -> None:
     if not 1 <= options.executions <= MOST_EXECUTIONS:
         raise UsageError(
             f"a trial makes 1 to {MOST_EXECUTIONS:,} executions of its program, not {options.executions:,}"
+        )
+
+
+def check_part(part: Part | ReducedPart, strategy: str) -> None:
+    """Raise UsageError for a part that is not of a search by this strategy."""
+    reduced = isinstance(part, ReducedPart) or part.unreduced
+    possible = REDUCING if reduced else SEARCHES
+    if part != Part() and strategy not in possible:
+        raise UsageError(
+            f"this part of a search is for the strategies {', '.join(possible)}, not for {strategy!r}"
         )
 
 

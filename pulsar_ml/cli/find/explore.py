@@ -66,6 +66,13 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
     help="Hold back a thread of an execution, and report when the others cannot end without it.",
 )
 @option(
+    "--symmetry",
+    is_flag=True,
+    group=shared.SEARCH,
+    help="With --strategy exhaust or reduce: threads of equal calls begin in the order of their "
+    "numbers. For code that does not ask for its thread's number.",
+)
+@option(
     "--guided/--unguided",
     default=True,
     show_default=True,

@@ -17,7 +17,7 @@ ENDS: tuple[str, ...]
 OPS: tuple[str, ...]
 CHOICES: tuple[str, ...]
 ORDERS: tuple[str, ...]
-PARTED: tuple[str, ...]
+REDUCING: tuple[str, ...]
 FAULTS: Mapping[str, int]
 REUSE: Mapping[str, int]
 STORES: int
@@ -42,6 +42,8 @@ CALL: np.dtype[np.void]
 RECORD: np.dtype[np.void]
 
 def meetings(explorer: Explorer) -> NDArray[np.uint64]: ...
+def part_words(explorer: Explorer) -> NDArray[np.uint64]: ...
+def executions_left(explorer: Explorer) -> tuple[float, float]: ...
 def keep_blocks(begins: bool, cxx: bool) -> None: ...
 
 @disjoint_base
@@ -56,6 +58,7 @@ class Explorer:
     spins: int
     turns: int
     stores: int
+    symmetry: bool
     suppress: tuple[str, ...]
     faults: tuple[str, ...]
     reasons: tuple[str, ...]
@@ -85,6 +88,9 @@ class Explorer:
         path: Sequence[int] = (),
         floor: int = 0,
         suppress: Iterable[str] = (),
+        begun: Sequence[int] = (),
+        unreduced: int = 0,
+        symmetry: bool = False,
     ) -> Self: ...
     def run(self, first: int, count: int) -> int: ...
     def again(self, number: int) -> None: ...

@@ -17,10 +17,10 @@ from pulsar_ml.harness.engine.engine cimport (
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_keep_blocks, engine_meetings, engine_name, engine_next, engine_note,
-    engine_open, engine_path, engine_places_in, engine_preemptions, engine_reverse, engine_run, engine_steps,
-    engine_steps_in, engine_strategy, engine_suppress, engine_trace, engine_unjudged, engine_used_depth,
-    engine_used_reuse, engine_used_strategy,
+    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
+    engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
+    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
+    engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -35,6 +35,7 @@ include "names.pxi"
 include "code_places.pxi"
 include "heart.pxi"
 include "meetings.pxi"
+include "parts.pxi"
 
 # The engine has one state: whose explorer it holds, and who may touch it.
 cdef object _owner = None
@@ -53,10 +54,13 @@ cdef class Explorer:
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
-    them stay. With ``judged`` a run stops at each execution whose answers were not accepted yet
-    (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure. ``weaken`` is a
-    fault: (places of code, order) gives the atomics there that one of ORDERS; "none" leaves out a
-    fence. ``suppress`` names known races to pass over: "file:line", or a function of an access.
+    them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
+    ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
+    order of their numbers in such a search. With ``judged`` a run stops at each execution whose
+    answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
+    are no failure. ``weaken`` is a fault: (places of code, order) gives the atomics there that one
+    of ORDERS; "none" leaves out a fence. ``suppress`` names known races to pass over: "file:line",
+    or a function of an access.
 
     Raises UsageError for what is out of range and MemoryError.
     """
@@ -71,19 +75,21 @@ cdef class Explorer:
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
     cdef uint64_t* weakened
-    cdef object path_kept
+    cdef object path_kept, begun_kept
     cdef JudgedCall* places
     cdef Question question
     cdef object oracle_kept, arrays
     cdef bint started
     cdef readonly tuple suppress, faults, reasons
+    cdef readonly bint symmetry
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
-                  decisions=(), weaken=None, path=(), int floor=0, suppress=()):
+                  decisions=(), weaken=None, path=(), int floor=0, suppress=(),
+                  begun=(), int unreduced=0, bint symmetry=False):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -141,7 +147,8 @@ cdef class Explorer:
         self.reasons = ()
         self.set_decisions(decisions)
         self.set_weakened(weaken)
-        self.set_path(path, floor)
+        begin_at(self, path, floor)
+        begin_search(self, begun, unreduced, symmetry)
 
     def __dealloc__(self):
         free(self.decisions)
@@ -165,20 +172,6 @@ cdef class Explorer:
         self.config.weakened_order = -1 if order == "none" else ORDERS.index(order)
         return 0
 
-    cdef int set_path(self, path, int floor) except -1:
-        cdef const uint16_t[::1] choices
-        if path and self.strategy not in PARTED:
-            raise UsageError(f"a path is for the exhaustive strategies, not for {self.strategy!r}")
-        if not 0 <= floor <= len(path):
-            raise UsageError(f"the floor is {floor}; it should be 0 to {len(path)}, the length of the path")
-        if not all([0 <= taken < 2**16 for taken in path]):
-            raise UsageError("the choices of a path should be 0 to 65535")
-        self.path_kept = choices = np.array(path, np.uint16)
-        self.config.path = &choices[0] if len(choices) else NULL
-        self.config.n_path = <int32_t>len(choices)
-        self.config.floor = floor
-        return 0
-
     cdef int set_decisions(self, decisions) except -1:
         cdef int i
         free(self.decisions)
@@ -196,7 +189,10 @@ cdef class Explorer:
         if _owner is not self:
             if self.started and self.strategy in SEARCHES:
                 raise RuntimeError("an exhaustive search cannot go on after another explorer used the engine")
-            if engine_open(&self.config) < 0:
+            opened = engine_open(&self.config)
+            if opened == -2:
+                raise UsageError("this part of a search is damaged, or of another program")
+            if opened < 0:
                 raise MemoryError("no memory for the engine, or its fixed addresses are taken")
             _owner = self
             for first, second in self.pairs:

@@ -5,6 +5,7 @@
 
 #include "pulsar_ml/harness/engine/state.h"
 #include <malloc.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
@@ -33,6 +34,7 @@
 #include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/mutexes.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/parts.c"
 #include "pulsar_ml/harness/engine/hooks/weaken.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
@@ -117,7 +119,7 @@ static void run_once(uint64_t number)
     n_objects = 0;
     heap_reset();
     path_at = bound_used = n_unlocks = 0;
-    reduction_begin(configured_strategy() == &REDUCE);
+    reduction_begin(reduces());
     path_pruned = 0;
     E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
@@ -185,7 +187,8 @@ static int open_memory(void)
     return E.opened;
 }
 
-/* Prepares for executions of one program. 0, or -1 without memory. */
+/* Prepares for executions of one program. 0, -1 without memory, or -2 when the words of the part of
+ * a search are damaged. */
 int engine_open(const EngineConfig *config)
 {
     if (!open_memory())
@@ -215,7 +218,8 @@ int engine_open(const EngineConfig *config)
     known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;
-    reduction_open();
+    if (!reduction_open())
+        return -2;
     memset(&profile, 0, sizeof profile);
     classes_reset();
     answers_reset();
@@ -259,10 +263,10 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     learn();
     E.touched_twice = 0;
     before = counters();
-    while (done < count_of && !stats->exhausted) {
+    while (done < count_of && !stats->exhausted && !reduction.ended) {
         run_one(first + done);
         done++;
-        if (search && unlikely(path_at < path_length) && E.failure.kind < FAIL_RACE)
+        if (search && unlikely(path_is_left()) && E.failure.kind < FAIL_RACE)
             fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
                                                   "it is of another program, or something outside the engine's "
                                                   "control decides what the code does");
@@ -279,7 +283,8 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
     signals_stop();
     library_end();
     collect(stats, before);
-    if (over)
+    stats->unreduced = reduction.unreduced;
+    if (over && !reduction.ended)
         stats->exhausted = all_paths_taken(stats);
     return done;
 }
@@ -346,7 +351,7 @@ int engine_reverse(uint64_t number)
 int engine_next(EngineStats *stats)
 {
     int more = search_next();
-    if (!more)
+    if (!more && !reduction.ended)
         stats->exhausted = all_paths_taken(stats);
     return more;
 }

@@ -27,8 +27,7 @@
 typedef enum { MODE_SC, MODE_TSO, MODE_C11 } EngineMode;
 
 /* A sampler's executions are a sample of all; a search takes one path after the other; a replay
- * follows decisions; a search that reduces takes one path of each class, and cannot be cut into
- * parts. */
+ * follows decisions; a search that reduces takes one path of each class. */
 typedef enum { STRATEGY_SAMPLES, STRATEGY_SEARCHES, STRATEGY_FOLLOWS, STRATEGY_REDUCES } EngineStrategyKind;
 
 /* What users see of a row of the table of strategies (schedule/strategies.c). */
@@ -197,6 +196,13 @@ typedef struct {
     const uint16_t *path;     /* where an exhaustive search begins: its choices so far */
     int32_t n_path;
     int32_t floor;            /* and how many of them it leaves as they are */
+    /* of a search with reduction: equal threads begin in the order of their numbers, each behind
+     * the one that is named here; -1: none */
+    int32_t symmetric;
+    int8_t equal_before[ENGINE_MOST_THREADS];
+    const uint64_t *begun;    /* where a search with reduction begins: words of engine_part() */
+    int32_t n_begun;
+    int32_t unreduced;        /* why such a search was given up before, see nodes.c */
     const EngineDecision *decisions;   /* for replay */
     int32_t n_decisions;
     int32_t n_weakened;
@@ -222,6 +228,8 @@ int engine_reverse(uint64_t number);
 int engine_suppress(uint64_t first, uint64_t second);
 int engine_next(EngineStats *stats);
 int32_t engine_path(uint16_t *taken, uint16_t *options, int32_t room, int32_t *floor);
+double engine_left(double *spread);
+int32_t engine_part(const uint64_t **words);
 int engine_unjudged(void);
 void engine_accept(EngineStats *stats);
 void engine_ask(int (*known)(void *oracle), void *oracle);

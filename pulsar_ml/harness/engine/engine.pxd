@@ -1,6 +1,6 @@
 # The part of engine.h that _engine.pyx uses.
 
-from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport int8_t, int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlSubject
 
 cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
@@ -73,6 +73,10 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         void* oracle
         const uint16_t* path
         int32_t n_path, floor
+        int32_t symmetric
+        int8_t[64] equal_before
+        const uint64_t* begun
+        int32_t n_begun, unreduced
 
     const EngineStrategy* engine_strategy(int32_t number) noexcept
     void engine_beat(uint64_t* where) noexcept
@@ -98,6 +102,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     const char* engine_name(uint64_t address, uint64_t* offset, uint64_t* size) noexcept
     uint64_t engine_hash() noexcept
     uint64_t engine_class() noexcept
+    double engine_left(double* spread) noexcept
+    int32_t engine_part(const uint64_t** words) noexcept
     int engine_classes(uint64_t* hashes) noexcept
     int32_t engine_meetings(uint64_t* found, int32_t room) noexcept
     uint32_t engine_steps() noexcept

@@ -34,6 +34,6 @@ def strategy_rows() -> list[tuple[str, str, int]]:
 
 STRATEGIES = {name: help for name, help, _ in strategy_rows()}
 SAMPLERS = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SAMPLES])
-PARTED = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_SEARCHES])
 SEARCHES = tuple([name for name, _, kind in strategy_rows() if kind in (STRATEGY_SEARCHES, STRATEGY_REDUCES)])
+REDUCING = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_REDUCES])
 OFFERED = tuple([name for name, _, kind in strategy_rows() if kind != STRATEGY_FOLLOWS])

@@ -192,7 +192,7 @@ typedef struct {
     int32_t unjoined;             /* threads that this execution started and did not join */
     int32_t starting;
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
-    uint8_t reducing;  /* the search of strategy "reduce", see schedule/reduction */
+    uint8_t reducing;  /* the search with reduction, see schedule/reduction */
     uint8_t sampling;  /* choices are drawn, and not noted */
     uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
     /* C11, four entries a clock, ENGINE_STORES messages a variable, no seq_cst fence so far, all

@@ -16,11 +16,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import LimitsError, NondeterminismError, NotRepeatedError, UsageError
-from pulsar_ml.harness.engine import PARTED, SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
+from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
-from pulsar_ml.harness.search.partition import Part, bounds_hit, proved, remark_of
+from pulsar_ml.harness.search.partition import (
+    Left,
+    Part,
+    ReducedPart,
+    bounds_hit,
+    left_of,
+    proved,
+    remark_of,
+    rest_of,
+)
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure, watch
 from pulsar_ml.harness.search.symbols import describe_pc
 from pulsar_ml.harness.subjects.program import Program
@@ -49,6 +58,8 @@ class EngineOptions(TypedDict, total=False):
         turns: the most turns of loops in one operation that a search follows.
         stores: the number of stores that a location remembers, 3 to 64.
         lock_free: True holds back a thread of an execution, without which the others must end.
+        symmetry: True lets threads of equal calls begin in the order of their numbers, in a search
+            with reduction. It is for code that does not ask for its thread's number.
         step_limit: steps after which an execution is cut.
         races: False leaves data races out.
         leaks: False leaves out blocks that are never freed.
@@ -63,6 +74,7 @@ class EngineOptions(TypedDict, total=False):
     turns: int
     stores: int
     lock_free: bool
+    symmetry: bool
     step_limit: int
     races: bool
     leaks: bool
@@ -98,8 +110,8 @@ class Exploration:
         exhausted: the proof of a finished search: "completely", or "within the stated bounds: " and
             the bounds that cut something off. "" for anything else.
         rechecked: number of executions that were repeated and found equal.
-        rest: the part of a search that was not reached; None when nothing is left, after a
-            failure, and for a search that cannot be cut into parts.
+        rest: the part of a search that was not reached; None when nothing is left, and after a
+            failure.
         bounds: the bounds that left something out, each with the number of its executions (for the
             buffers of stores: of stores).
         classes: hashes of the classes seen, or a uniform sample of them where the engine has no
@@ -107,6 +119,7 @@ class Exploration:
         passed_over: why races were passed over: "suppress", or the name of a library's own race.
         assumption: the place of the assumption that did not hold last, or "".
         one_step: the modules of native code that a test in Python called, each call one step.
+        left: of a search with reduction that did not end, how much it has yet to do.
         locks: remarks about locks of a test in Python, such as one that stays locked.
     """
 
@@ -121,7 +134,7 @@ class Exploration:
     failure: Failure | None
     exhausted: str
     rechecked: int
-    rest: Part | None = None
+    rest: Part | ReducedPart | None = None
     bounds: Mapping[str, int] = field(default_factory=dict)
     classes: NDArray[np.uint64] = field(
         default_factory=lambda: np.empty(0, np.uint64), repr=False, compare=False
@@ -130,6 +143,7 @@ class Exploration:
     passed_over: tuple[str, ...] = ("suppress",)
     one_step: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
+    left: Left | None = None
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -171,8 +185,10 @@ class Exploration:
                 "threads do not conflict, or they share what the engine does not see; choose other "
                 "operations"
             )
-        if why := remark_of(self.statistics):
+        if why := remark_of(self.strategy, self.statistics):
             said.append(why)
+        if self.left is not None:
+            said.append(f"the search did not end: {self.left}")
         if passed := self.statistics["suppressed"]:
             reasons = "; ".join(self.passed_over)
             said.append(f"{passed:,} known races were passed over ({reasons})")
@@ -233,11 +249,12 @@ def explore(
     first: int = 0,
     judge: Judge | None = None,
     answers_only: bool = False,
-    part: Part | None = None,
+    part: Part | ReducedPart | None = None,
     reuse: str = "quarantine",
     faults: Iterable[str] = (),
     on_batch: Callable[[int], object] = lambda executions: None,
     look: Callable[[Explorer], bool] | None = None,
+    on_left: Callable[[Left], object] | None = None,
     isolated: bool = False,
     limits: Limits | None = None,
     **options: Unpack[EngineOptions],
@@ -253,9 +270,10 @@ def explore(
     hands freed memory out again at once ("reuse"), keeps it back to notice late accesses
     ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are events that may happen
     besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
-    of executions so far after each batch, about five times a second. ``look`` is called behind each
-    32 executions, the last of which was made again and has its trace; if it returns true, the
-    exploration ends.
+    of executions so far after each batch, about five times a second, and ``on_left`` an estimate
+    how much a search with reduction has yet to do, unless it is ``isolated``. ``look`` is called
+    behind each 32 executions, the last of which was made again and has its trace; if it returns
+    true, the exploration ends.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may
@@ -275,10 +293,9 @@ def explore(
         "mode": mode,
         "strategy": strategy,
         "seed": seed,
-        "path": whole.path,
-        "floor": whole.floor,
         "reuse": reuse,
         "faults": tuple(faults),
+        **whole.begin,
         **options,
     }
 
@@ -294,6 +311,7 @@ def explore(
             on_batch=on_batch,
             look=look,
             options=engine_options,
+            on_left=on_left,
         )
 
     if not isolated:
@@ -342,6 +360,7 @@ def search(
     on_batch: Callable[[int], object],
     look: Callable[[Explorer], bool] | None,
     options: Mapping[str, Any],
+    on_left: Callable[[Left], object] | None = None,
 ) -> Exploration:
     """Run :func:`explore` in this process; ``options`` are those of ``explorer``."""
     done, rechecked = 0, 0
@@ -376,9 +395,12 @@ def search(
             if look is None:
                 batch = next_batch(batch, spent)
         on_batch(done)
+        if on_left is not None and (estimate := left_of(explorer)):
+            on_left(estimate)
     statistics = dict(explorer.statistics())
     exhausted = ""
-    rest: Part | None = None
+    left: Left | None = None
+    rest: Part | ReducedPart | None = None
     bounds = bounds_hit(
         statistics,
         explorer.strategy,
@@ -390,9 +412,10 @@ def search(
     )
     if explorer.strategy in SEARCHES:
         if statistics["exhausted"]:
-            exhausted = proved(bounds)
-        elif failure is None and explorer.strategy in PARTED:
-            rest = Part(*explorer.path())
+            exhausted = proved(bounds, symmetry=explorer.symmetry and not statistics["unreduced"])
+        elif failure is None:
+            rest = rest_of(explorer)
+            left = left_of(explorer)
     return Exploration(
         explorer.subject.name,
         explorer.mode,
@@ -410,6 +433,7 @@ def search(
         explorer.classes(),
         assumption,
         explorer.reasons or ("suppress",),
+        left=left,
     )
 
 

@@ -78,6 +78,7 @@ class Failure:
         stores: the number of stores that a location remembered.
         lock_free: True when a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
+        symmetry: True when equal threads began in the order of their numbers, of a lost process.
         part: the part of a search that was explored; "" for the whole.
         recipe: how the subject was built from a source file, as the JSON of :class:`Recipe`; "" for
             one of a module.
@@ -115,6 +116,7 @@ class Failure:
     stores: int = STORES
     recipe: str = ""
     hash_seed: str = ""
+    symmetry: bool = False
 
     @property
     def ended_process(self) -> bool:

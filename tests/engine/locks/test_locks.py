@@ -19,7 +19,7 @@ import pytest
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.explore import Exploration, explore
-from pulsar_ml.harness.search.partition import Part, divided
+from pulsar_ml.harness.search.partition import Part, ReducedPart, divided
 from pulsar_ml.harness.subjects.program import Program
 from tests import ROOT
 
@@ -277,7 +277,8 @@ def test_a_search_finds_a_late_unlock_also_in_parts(name: str, strategy: str) ->
     program = Program.generate(subject, 0, threads=native.THREADS[name], operations=1, noise=False)
     options: dict[str, Any] = {"strategy": strategy, "bound": 3, "executions": 1}
     assert explore(subject, program, **{**options, "executions": 1_000}).failure is not None
-    waiting, found = [Part()], 0
+    waiting: list[Part | ReducedPart] = [Part()]
+    found = 0
     while waiting:
         done = explore(subject, program, part=waiting.pop(), **options)
         found += done.failure is not None

@@ -100,3 +100,31 @@ PROGRAM(assumes_last, 3, Cell x; Cell y;)
         (void)ld(s->y, RLX);
     }
 }
+
+/* The stack of Treiber on numbered nodes with counted links (the count is above COUNTED). Threads
+ * below `pushes` push one node each, threads from `pops` on take one. */
+enum { COUNTED = 16 };
+#define TREIBER(name, n, pushes, pops)                                                          \
+    PROGRAM(name, n, Cell top; Cell x[n + 1]; Cell next[n + 1]; long value[n + 1];)             \
+    {                                                                                           \
+        if (t < (pushes)) {                                                                     \
+            long seen;                                                                          \
+            st(s->x[t], t + 42, RLX);                                                           \
+            s->value[t + 1] = t;                                                                \
+            do {                                                                                \
+                seen = ld(s->top, ACQ);                                                         \
+                st(s->next[t + 1], seen, RLX);                                                  \
+            } while (!cas(s->top, &seen, t + 1 + (seen / COUNTED + 1) * COUNTED, REL));         \
+        }                                                                                       \
+        if (t >= (pops)) {                                                                      \
+            long seen, node, next;                                                              \
+            do {                                                                                \
+                seen = ld(s->top, ACQ);                                                         \
+                if ((node = seen % COUNTED) == 0) return;                                       \
+                next = ld(s->next[node], RLX);                                                  \
+            } while (!cas(s->top, &seen, next % COUNTED + (seen / COUNTED + 1) * COUNTED, REL)); \
+            if (s->value[node]) (void)ld(s->x[s->value[node]], RLX);                            \
+        }                                                                                       \
+    }
+TREIBER(treiber_two_push_one_pops, 3, 2, 2)
+TREIBER(treiber_two_do_both, 2, 2, 0)

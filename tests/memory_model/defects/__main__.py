@@ -35,7 +35,7 @@ class Variant:
 
 def first_disagreement(defect: Defect | None) -> str:
     """Compare program after program as the tests do, until one disagrees."""
-    from tests.memory_model.compare import compare, faults_of_seed
+    from tests.memory_model.compare import compare, compare_faulty, faults_of_seed
     from tests.memory_model.generator import program_of_seed
     from tests.memory_model.models import MODES
 
@@ -44,6 +44,10 @@ def first_disagreement(defect: Defect | None) -> str:
         if defect and not program.has(*defect.kinds):
             continue
         for mode in (defect.mode,) if defect else MODES:
+            if defect and defect.faulty:
+                if difference := compare_faulty(program, mode, EXECUTIONS)[1]:
+                    return f"program {seed}\n{difference}"
+                continue
             faults = faults_of_seed(seed, program)
             found = compare(program, mode, faults=faults, executions=EXECUTIONS, seed=seed)
             if not found.agrees:

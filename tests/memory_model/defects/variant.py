@@ -30,7 +30,8 @@ class Defect:
     """A wrong rule: ``before``, which stands once in ``file``, becomes ``after``.
 
     ``DEFECT`` in ``after`` is true when this defect is the chosen one. ``kinds`` are the operations
-    of which a program has to have one to notice it, in ``mode``.
+    of which a program has to have one to notice it, in ``mode``; of ``faulty`` defects, one whose
+    exchanges and allocations may fail.
     """
 
     name: str
@@ -39,6 +40,7 @@ class Defect:
     after: str
     mode: str
     kinds: tuple[str, ...]
+    faulty: bool = False
 
 
 DEFECTS = (
@@ -241,6 +243,24 @@ DEFECTS = (
         "    if (unlikely(E.reducing) && (woken == 0 || DEFECT))",
         "sc",
         ("notify_one", "notify_all"),
+    ),
+    Defect(
+        "what a transition touches without a fault is forgotten",
+        REDUCTION + "races.c",
+        "        if (node->kept)\n            join_footprint",
+        "        if (node->kept && !DEFECT)\n            join_footprint",
+        "sc",
+        ("cas", "fence"),
+        faulty=True,
+    ),
+    Defect(
+        "a weak exchange fails only where it could succeed",
+        "memory/atomics.c",
+        "            if (may_fail || m->low != *low",
+        "            if ((may_fail && !DEFECT) || m->low != *low",
+        "c11",
+        ("cas",),
+        faulty=True,
     ),
 )
 NAMES = tuple(defect.name for defect in DEFECTS)

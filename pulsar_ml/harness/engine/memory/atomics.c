@@ -346,6 +346,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
     Variable *v;
     Message *m;
     uint32_t place, stale = 0;
+    int may_fail = weak && E.config.faults & FAULT_WEAK_FAILURE, fits = 1;
     if (!common && t->buffer_count)
         drain(t);
     if (!common && unlikely(E.reducing))
@@ -363,19 +364,19 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         uint32_t oldest_failed = is_sc(fail_order) ? oldest : newest - older_for(common, t, v, h, 0, &several);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_in(common, history_of(v), p);
-            if (m->low != *low || m->high != *high ||
+            if (may_fail || m->low != *low || m->high != *high ||
                 (p >= oldest && (p + 1 == v->n || !is_chained(v, p + 1))))
                 places[n++] = p;
         }
         place = places[!common && unlikely(E.reducing) ? reduced_place(t, v, places, n)
                                                        : choose_freely(common, t, CHOOSE_READ, -(uint64_t)(n > 1), n)];
         stale = v->n - 1u - place;
+        fits = !may_fail || (place >= oldest && (stale == 0 || !is_chained(v, place + 1)));
     } else {
         place = 0;
     }
     m = message_in(common, history_of(v), place);
-    if (m->low == *low && m->high == *high &&
-        !(weak && E.config.faults & FAULT_WEAK_FAILURE && choose(t, CHOOSE_WEAK_FAILURE, 2))) {
+    if (m->low == *low && m->high == *high && fits && !(may_fail && choose(t, CHOOSE_WEAK_FAILURE, 2))) {
         write_rmw(common, t, v, place, m, order, OP_CAS, pc, desired, desired_high);
         return 1;
     }

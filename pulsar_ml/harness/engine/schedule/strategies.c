@@ -14,6 +14,7 @@
 #include "pulsar_ml/harness/engine/schedule/reduction/footprints.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/wakeups.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/buffers.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/estimates.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/nodes.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/picks.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/races.c"
@@ -24,7 +25,7 @@ static const Strategy *configured_strategy(void);
 #include "pulsar_ml/harness/engine/schedule/strategies/portfolio.c"
 
 static const Strategy *const STRATEGIES[] = {
-    &RANDOM, &PCT, &POS, &SURW, &PREEMPTIONS, &DELAYS, &REDUCE, &REPLAY, &PORTFOLIO,
+    &RANDOM, &PCT, &POS, &SURW, &PREEMPTIONS, &DELAYS, &EXHAUST, &REDUCE, &ENUMERATE, &REPLAY, &PORTFOLIO,
 };
 
 enum { N_STRATEGIES = sizeof STRATEGIES / sizeof *STRATEGIES };

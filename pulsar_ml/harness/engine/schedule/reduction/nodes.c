@@ -1,6 +1,6 @@
-/* The search of strategy "reduce": the path through the tree of transitions that the execution
- * under way takes, and what is known at each node of that path. A node is the state before a
- * transition. Choices of values (which waiter a notification wakes, a fault) belong to the
+/* The search of strategies "exhaust" and "reduce": the path through the tree of transitions that
+ * the execution under way takes, and what is known at each node of that path. A node is the state
+ * before a transition. Choices of values (which waiter a notification wakes, a fault) belong to the
  * transition that makes them.
  *
  * A thread that would wait for a mutex, or for the end of another thread, is not offered; other
@@ -28,10 +28,11 @@ typedef struct {
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
     uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
     Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` and `half` */
+    Branches branches;
 } ReducedNode;
 
 /* A choice of a value; the node before it, NONE: it comes before the first. */
-typedef struct { uint32_t node; uint16_t options, taken; } ReducedValue;
+typedef struct { uint32_t node; uint16_t options, taken; Branches branches; } ReducedValue;
 
 /* What a thread announced. */
 typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins, drains; } Announced;
@@ -40,15 +41,20 @@ SHARED struct {
     ReducedNode *nodes;
     ReducedValue *values;
     uint32_t n_nodes, nodes_room, n_values, values_room;
+    uint64_t executions;          /* that ended */
     uint32_t node_at, value_at;   /* how far the execution under way came */
     uint32_t changed;  /* the first node whose transition may be another one than before */
     int32_t unreduced;            /* why the reduction was given up, 0: it was not */
+    uint8_t ended;                /* and the search with it */
+    uint32_t floor_nodes, floor_values;    /* those below are of other parts, see parts.c */
+    uint32_t known;               /* the nodes below it were analysed where the part began */
     uint64_t ready;               /* when the last transition began */
     int32_t enablers[REDUCED_THREADS];
     uint32_t counts[REDUCED_THREADS];      /* transitions of each thread, in the analysis */
     uint8_t nothing_new;  /* the last transition could read no store that it was woken for */
     uint8_t stuck;                /* the threads that are left wait for each other */
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
+    uint64_t begun;               /* threads that made a transition */
     Announced announced[REDUCED_THREADS];
     uintptr_t next_mutex;         /* of the step about to be announced */
     uint8_t next_joins, next_drains;

@@ -1,4 +1,4 @@
-/* The search of strategy "reduce" during an execution: nodes and choices of values of the path,
+/* The search with reduction during an execution: nodes and choices of values of the path,
  * which threads may make the next transition, and which one does. */
 
 static int reduction_reserve(void)
@@ -14,6 +14,22 @@ static int reduction_reserve(void)
     return 1;
 }
 
+/* A choice of a value at the end of the path. 0 without memory. */
+static int keep_value(uint32_t node, uint16_t options, uint16_t taken)
+{
+    if (reduction.n_values == reduction.values_room) {
+        uint32_t room = reduction.n_values ? 2 * reduction.n_values : 256;
+        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
+        if (more == NULL)
+            return 0;
+        reduction.values = more;
+        reduction.values_room = room;
+    }
+    reduction.values[reduction.n_values++] = (ReducedValue){
+        node, options, taken, {.start = reduction.executions}};
+    return 1;
+}
+
 static uint32_t reduced_value(uint32_t options)
 {
     uint32_t at = reduction.value_at++, node = reduction.node_at - 1;
@@ -22,17 +38,10 @@ static uint32_t reduced_value(uint32_t options)
             fail_choices();
         return reduction.values[at].taken;
     }
-    if (at == reduction.values_room) {
-        uint32_t room = at ? 2 * at : 256;
-        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
-        if (more == NULL) {
-            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
-            abandon();
-        }
-        reduction.values = more;
-        reduction.values_room = room;
+    if (!keep_value(node, (uint16_t)options, 0)) {
+        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+        abandon();
     }
-    reduction.values[reduction.n_values++] = (ReducedValue){node, (uint16_t)options, 0};
     return 0;
 }
 
@@ -43,6 +52,8 @@ static void reduction_reset(void)
         free_wakeups(reduction.nodes[i].handed);
     }
     reduction.n_nodes = reduction.n_values = reduction.changed = 0;
+    reduction.floor_nodes = reduction.floor_values = reduction.known = 0;
+    reduction.executions = 0;
 }
 
 /* An execution begins. */
@@ -53,7 +64,7 @@ static void reduction_begin(int reducing)
         return;
     reduction.node_at = reduction.value_at = 0;
     reduction.stuck = reduction.nothing_new = 0;
-    reduction.waiting = 0;
+    reduction.waiting = reduction.begun = 0;
     reduction.ready = ~UINT64_C(0);
     reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
     reduction.quiet = reduction.hurries = 0;
@@ -94,6 +105,28 @@ static uint64_t would_wait(uint64_t mask)
             waits |= E.threads[u].bit;
     }
     return waits;
+}
+
+/* With symmetry, the threads in the mask that begin behind an equal one that did not begin. Each
+ * execution is one of these when equal threads change their names. */
+static uint64_t begin_later(uint64_t mask)
+{
+    uint64_t later = 0;
+    for (uint64_t rest = E.config.symmetric ? mask & ~reduction.begun : 0; rest; rest &= rest - 1) {
+        int before = E.config.equal_before[__builtin_ctzll(rest)];
+        if (before >= 0 && !(reduction.begun >> before & 1))
+            later |= rest & -rest;
+    }
+    return later;
+}
+
+/* The thread begins, and an equal one may begin behind it. */
+static void note_begun(int thread)
+{
+    reduction.begun |= UINT64_C(1) << thread;
+    for (int u = thread + 1; u < E.config.n_threads; u++)
+        if (E.config.equal_before[u] == thread)
+            reduction.enablers[u] = (int32_t)reduction.node_at;
 }
 
 /* The sleeping threads whose next transitions do not clash with the one made from the node before.
@@ -171,6 +204,7 @@ static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t
     node->enabled = enabled;
     node->full = full;
     node->wakeups = node->handed = NONE;
+    node->branches = (Branches){.start = reduction.executions};
     if (before) {
         pass_sleep(node, before);
         node->wakeups = before->handed;
@@ -206,6 +240,8 @@ static void begin_transition(ReducedNode *node)
             node->enabler = oldest_stored(thread);
     }
     reduction.enablers[node->thread] = -1;
+    if (unlikely(E.config.symmetric) && !(reduction.begun >> thread & 1) && !is_buffer(thread))
+        note_begun(thread);
     *next = (Announced){0};
     reduction.quiet = 0;
     reduction.node_at++;
@@ -228,7 +264,7 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
     reduction.ready = mask;
     for (; woken; woken &= woken - 1)
         reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
-    enabled = (mask & ~would_wait(mask)) | buffers_in(E.buffered);
+    enabled = (mask & ~would_wait(mask) & ~begin_later(mask)) | buffers_in(E.buffered);
     if (enabled == 0) {
         reduction.stuck = 1;
         reduction.waiting |= mask;

@@ -1,6 +1,7 @@
-/* Behind each execution of strategy "reduce": which transitions could have come in another order,
- * and where the search begins with that order; then the next path. Optimal dynamic partial-order
- * reduction (Abdulla, Aronis, Jonsson, Sagonas, JACM 2017) over the transitions of nodes.c.
+/* Behind each execution of a search with reduction: which transitions could have come in another
+ * order, and where the search begins with that order; then the next path. Optimal dynamic
+ * partial-order reduction (Abdulla, Aronis, Jonsson, Sagonas, JACM 2017) over the transitions of
+ * nodes.c.
  *
  * A race is a pair of clashing transitions of two threads with nothing between that orders them. It
  * is reversed by a sequence: what follows the first one without depending on it, then the second.
@@ -49,6 +50,8 @@ static int reverse_race(uint32_t first, uint32_t second, int thread, const Footp
 {
     const ReducedNode *before = &reduction.nodes[first];
     int n = 0;
+    if (first < reduction.floor_nodes || second < reduction.known)
+        return 1;
     if (second - first + 1 > sequence.room) {
         uint32_t room = 2 * (second - first + 1);
         Step *more = realloc(sequence.steps, room * sizeof *more);
@@ -147,22 +150,28 @@ static int analyse_waiting(int thread)
     return reverse_race(taken, reduction.n_nodes, thread, &footprint);
 }
 
+/* Lets the search begin with each thread that could go on at the node. 0 without memory. */
+static int try_threads(ReducedNode *node)
+{
+    uint64_t rest = node->enabled & ~node->sleep & ~(UINT64_C(1) << node->thread);
+    for (uint32_t at = node->wakeups; at != NONE; at = wakeups.all[at].next)
+        rest &= ~(UINT64_C(1) << wakeups.all[at].thread);
+    for (; rest; rest &= rest - 1) {
+        Footprint unknown = {.all = 1};
+        Step step = {&unknown, (uint8_t)__builtin_ctzll(rest)};
+        if (!insert_wakeups(&node->wakeups, &step, 1))
+            return 0;
+    }
+    return 1;
+}
+
 /* The execution ended before its threads did, so its races are not known: each thread that could go
  * on at a node of its path is tried there. */
 static int try_all(void)
 {
-    for (uint32_t i = 0; i < reduction.n_nodes; i++) {
-        ReducedNode *node = &reduction.nodes[i];
-        uint64_t rest = node->enabled & ~node->sleep & ~(UINT64_C(1) << node->thread);
-        for (uint32_t at = node->wakeups; at != NONE; at = wakeups.all[at].next)
-            rest &= ~(UINT64_C(1) << wakeups.all[at].thread);
-        for (; rest; rest &= rest - 1) {
-            Footprint unknown = {.all = 1};
-            Step step = {&unknown, (uint8_t)__builtin_ctzll(rest)};
-            if (!insert_wakeups(&node->wakeups, &step, 1))
-                return 0;
-        }
-    }
+    for (uint32_t i = reduction.floor_nodes; i < reduction.n_nodes; i++)
+        if (!try_threads(&reduction.nodes[i]))
+            return 0;
     return 1;
 }
 
@@ -177,6 +186,7 @@ static int analyse_execution(void)
     for (uint64_t rest = reduction.waiting; rest; rest &= rest - 1)
         if (!analyse_waiting(__builtin_ctzll(rest)))
             return 0;
+    reduction.known = 0;
     return ended || try_all();
 }
 
@@ -197,11 +207,12 @@ static void keep_footprints(void)
 
 static int next_reduced_path(void)
 {
-    while (reduction.n_nodes || reduction.n_values) {
+    while (reduction.n_nodes > reduction.floor_nodes || reduction.n_values > reduction.floor_values) {
         uint32_t last = reduction.n_nodes - 1;
         ReducedNode *node;
-        if (reduction.n_values && reduction.values[reduction.n_values - 1].node == last) {
+        if (reduction.n_values > reduction.floor_values && reduction.values[reduction.n_values - 1].node == last) {
             ReducedValue *value = &reduction.values[reduction.n_values - 1];
+            end_branch(&value->branches, reduction.executions);
             if (++value->taken < value->options) {
                 reduction.changed = reduction.n_nodes ? last : 0;
                 return 1;
@@ -210,6 +221,7 @@ static int next_reduced_path(void)
             continue;
         }
         node = &reduction.nodes[last];
+        end_branch(&node->branches, reduction.executions);
         node->sleep |= UINT64_C(1) << node->thread;
         node->half &= ~(UINT64_C(1) << node->thread);
         node->since[node->thread] = last;
@@ -223,4 +235,31 @@ static int next_reduced_path(void)
         reduction.n_nodes--;
     }
     return 0;
+}
+
+/* The executions that are left, and the standard deviation of that number; -1: nobody knows. */
+double engine_left(double *spread)
+{
+    Estimate found = {-1, 0};
+    uint32_t value = reduction.n_values;
+    *spread = 0;
+    if (!reduction.executions || reduction.unreduced)
+        return -1;
+    for (uint32_t i = reduction.n_nodes + 1; i-- > 0;) {
+        uint32_t number = i - 1;  /* of a node, or NONE, for what comes before the first */
+        for (; value > reduction.floor_values && reduction.values[value - 1].node == number; value--) {
+            const ReducedValue *v = &reduction.values[value - 1];
+            found = estimate_of(&v->branches, found, (uint32_t)v->options - v->taken - 1);
+        }
+        if (i > reduction.floor_nodes) {
+            const ReducedNode *node = &reduction.nodes[number];
+            uint64_t pending = 0;
+            for (uint32_t at = node->wakeups; at != NONE; at = wakeups.all[at].next)
+                pending |= UINT64_C(1) << wakeups.all[at].thread;
+            pending &= ~node->sleep & ~(UINT64_C(1) << node->thread);
+            found = estimate_of(&node->branches, found, (uint32_t)__builtin_popcountll(pending));
+        }
+    }
+    *spread = sqrt(found.variance);
+    return found.n < 0 ? -1 : found.n < (double)reduction.executions ? 0 : found.n - (double)reduction.executions;
 }

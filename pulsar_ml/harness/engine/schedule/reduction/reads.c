@@ -1,4 +1,4 @@
-/* Mode c11, strategy "reduce": which store a step reads. A thread that was woken for certain stores
+/* Mode c11, with reduction: which store a step reads. A thread that was woken for certain stores
  * reads one of them: all others it read when it was searched before. */
 
 static uint32_t choose_new_read(Thread *t, const uint32_t *ids, uint32_t n)
