@@ -17,6 +17,7 @@ from pulsar_ml.harness.linearize.objects._objects import Objects
 from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for
+from pulsar_ml.harness.models.model import Keyed
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 STEPS, MEMORY_FULL, TIME = ANSWERS[2:5]
@@ -81,7 +82,11 @@ class Searches:
         if self.prepared is None:
             history = self.history
             self.prepared = ModelChecker(
-                self.model, history.signatures, history.values, memory=self.options.memory
+                self.model,
+                history.signatures,
+                history.values,
+                memory=self.options.memory,
+                by_key=type(self.model) is Keyed and self.options.partition,
             )
         self.prepared.native.deadline_ns = self.effort.deadline_ns
         return self.prepared

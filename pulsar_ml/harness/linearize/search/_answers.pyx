@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import sys
 
-from libc.stdint cimport int64_t
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t
+from libc.stdlib cimport free, realloc
+from pulsar_ml.harness.linearize.search.table cimport AN_END, ANY_CALL, IDLE_END
 
 from pulsar_ml.harness.models.model import ModelError
 
@@ -23,15 +27,29 @@ cdef class Answers:
     """The numbered states that ``step`` led to, and the numbered calls.
 
     ``key_of`` returns the identity of a state; None: the state itself. ``memory`` bounds, in bytes,
-    the size of the states. ``answer_count`` counts the calls of the model.
+    the size of the states. ``answer_count`` counts the calls of the model. ``decode`` turns words
+    into a call; ``is_pure``, ``part_of``, ``ends``, ``over`` and ``resets`` are methods of the
+    model, or None. With ``keyed``, they (but ``part_of``) and ``step`` belong to the model of one
+    key, and see calls without the first argument.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.states, self.calls, self.pure, self.numbers = [], [], [], {}
+        self.parts, self.part_numbers, self.kinds, self.stepped = [], {}, [], []
         self.most_states = sys.maxsize
+
+    def __dealloc__(self):
+        free(self.found)
+
+    def decode_with(self, signatures, values, decode, call_class, unknown):
+        """Set the meaning of the words in records; ``decode`` is that of other words than values."""
+        self.kinds = [one.name if one.result == "value" else None for one in signatures]
+        self.values, self.decode = tuple(values), decode
+        self.call_class, self.unknown = call_class, unknown
 
     cpdef int64_t number(self, object state) except -1:
         cdef Numbered numbered = None
+        cdef PyObject* known
         if self.key_of is None and isinstance(state, Numbered):
             numbered = <Numbered>state
             if numbered.owner is self:
@@ -39,13 +57,13 @@ cdef class Answers:
         key = state if self.key_of is None else self.key_of(state)
         if numbered is None or numbered.owner is not None:
             try:
-                number = self.numbers.get(key)
+                known = PyDict_GetItemWithError(self.numbers, key)
             except TypeError as error:
                 raise ModelError(
                     f"a state must be hashable, or the model have equal() and hash(): {error}"
                 ) from None
-            if number is not None:
-                return number
+            if known is not NULL:
+                return <object>known
         self.state_bytes += <int64_t>state.__sizeof__() + STATE_BYTES
         if self.state_bytes > self.memory or len(self.states) >= self.most_states:
             raise StatesFull(f"the model's states take more than {self.memory} bytes")
@@ -57,15 +75,74 @@ cdef class Answers:
         self.states.append(state)
         return number
 
+    # Writes the states to which the call may lead into ``found``; returns their number.
+    cdef int64_t ask(self, int64_t state, int64_t symbol) except -1:
+        cdef int64_t number, i
+        cdef int64_t count = 0
+        before, call = self.states[state], self.stepped[symbol]
+        self.answer_count += 1
+        for after in self.step(before, call):
+            number = self.number(after)
+            if count == self.found_room:
+                self.grow()
+            self.found[count] = <int32_t>number
+            count += 1
+        if count > 1:
+            for count, found in enumerate(dict.fromkeys([self.found[i] for i in range(count)])):
+                self.found[count] = found
+            count += 1
+        if count and self.pure[symbol] and (count > 1 or self.found[0] != state):
+            raise ModelError(
+                f"the model calls {call} pure, yet it leads from {before!r} to "
+                f"{self.states[self.found[0]]!r}"
+            )
+        return count
+
+    cdef int grow(self) except -1:
+        cdef int64_t room = 2 * self.found_room + 16
+        cdef int32_t* found = <int32_t*>realloc(self.found, <size_t>room * sizeof(int32_t))
+        if found is NULL:
+            raise MemoryError("no memory for the answers of the model")
+        self.found, self.found_room = found, room
+        return 0
+
     cpdef list answer(self, int64_t state, int64_t symbol):
         """The numbers of the states to which the call may lead from the state."""
-        before, call = self.states[state], self.calls[symbol]
-        self.answer_count += 1
-        found = [self.number(after) for after in self.step(before, call)]
-        if len(found) > 1:
-            found = list(dict.fromkeys(found))
-        if found and self.pure[symbol] and found != [state]:
-            raise ModelError(
-                f"the model calls {call} pure, yet it leads from {before!r} to {self.states[found[0]]!r}"
-            )
-        return found
+        cdef int64_t i
+        cdef int64_t count = self.ask(state, symbol)
+        return [self.found[i] for i in range(count)]
+
+    # The call of a row of words; see symbol_of() in table.pxd.
+    cdef object call_of(self, const int64_t* row):
+        cdef int64_t operation = row[0] >> 1
+        cdef bint open_ = row[0] & 1
+        name = self.kinds[operation]
+        if name is None:
+            arguments = (row[2], row[3], row[4])
+            result = None if open_ else (row[5], row[6], row[7], row[8], row[9])
+            return self.decode(operation, arguments, result, row[1])
+        arguments = tuple([self.values[row[i]] for i in range(2, 5) if row[i] >= 0])
+        result = self.unknown if open_ else self.values[row[5]]
+        return tuple.__new__(self.call_class, (name, arguments, result, row[1]))
+
+    # Enters the call of a new symbol.
+    cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1:
+        call = self.call_of(row)
+        self.calls.append(call)
+        into.part, into.role = 0, ANY_CALL
+        if self.part_of is not None:
+            key = self.part_of(call)
+            into.part = -1
+            if key is not None:
+                into.part = self.part_numbers.setdefault(key, len(self.part_numbers))
+            self.parts.append(into.part)
+        if self.keyed:
+            name, arguments, result, thread = call
+            call = tuple.__new__(self.call_class, (name, arguments[1:], result, thread))
+        self.stepped.append(call)
+        into.pure = self.is_pure is not None and bool(self.is_pure(call))
+        self.pure.append(into.pure)
+        into.resets = self.resets is not None and bool(self.resets(call))
+        if self.ends is not None and self.ends(call):
+            into.role = IDLE_END if self.over(call) else AN_END
+        return 0
