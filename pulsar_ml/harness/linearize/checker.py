@@ -88,7 +88,7 @@ class ModelChecker(Answers):
         return self.known_rows
 
     def leads(self, state: int, symbol: int) -> bool:
-        return bool(self.own.leads(self.states[state], self.stepped[symbol]))
+        return bool(self.own.leads(self.states[state], self.calls[symbol]))
 
     def check_many(
         self, records: NDArray[np.void], *, most_steps: int = 1_000_000

@@ -46,6 +46,7 @@ class Searches:
         self.options = options
         self.effort = effort
         self.prepared = checker
+        self.own = checker is None  # a checker that is made here ends with these searches
         self.cells: Cells | None = None
         self.parts: Parts | None = None  # maps of strings, or other objects
         if options.natively:
@@ -92,9 +93,13 @@ class Searches:
         return self.prepared
 
     def close(self) -> None:
-        """Let later users of a kept checker search without this check's deadline."""
-        if self.prepared is not None:
-            self.prepared.native.deadline_ns = FOR_EVER
+        """End the searches; a kept checker can be used again, without this check's deadline."""
+        if self.prepared is None:
+            return
+        self.prepared.native.deadline_ns = FOR_EVER
+        if self.own:
+            self.prepared.native.close()  # it refers to its model, and the model's to it
+            self.prepared = None
 
     @property
     def symbols(self) -> NDArray[np.int32]:

@@ -17,13 +17,13 @@ cdef struct Learned:
 cdef class Answers:
     cdef public object step, key_of
     cdef public list states, calls, pure, parts
-    cdef public list stepped  # by symbol: the call that ``step`` takes
     cdef public dict numbers, part_numbers
     cdef public int64_t memory, state_bytes, most_states, answer_count
     cdef public object decode, is_pure, part_of, ends, over, resets
     cdef public bint keyed  # the model is that of one key: its calls have no first argument
     cdef list kinds       # by operation: its name when its words stand for values, or None
-    cdef object values, call_class, unknown
+    cdef tuple values
+    cdef object call_class, unknown
     cdef int32_t* found   # the states of the last answer
     cdef int64_t found_room
 
@@ -31,5 +31,5 @@ cdef class Answers:
     cpdef list answer(self, int64_t state, int64_t symbol)
     cdef int64_t ask(self, int64_t state, int64_t symbol) except -1
     cdef int grow(self) except -1
-    cdef object call_of(self, const int64_t* row)
+    cdef object call_of(self, const int64_t* row, bint inner)
     cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1

@@ -16,7 +16,6 @@ class Answers:
     key_of: Callable[[Any], Hashable] | None
     states: list[Any]
     calls: list[Call]
-    stepped: list[Call]
     pure: list[bool]
     parts: list[int]
     keyed: bool

@@ -29,13 +29,13 @@ cdef class Answers:
     ``key_of`` returns the identity of a state; None: the state itself. ``memory`` bounds, in bytes,
     the size of the states. ``answer_count`` counts the calls of the model. ``decode`` turns words
     into a call; ``is_pure``, ``part_of``, ``ends``, ``over`` and ``resets`` are methods of the
-    model, or None. With ``keyed``, they (but ``part_of``) and ``step`` belong to the model of one
-    key, and see calls without the first argument.
+    model, or None. With ``keyed``, they and ``step`` belong to the model of one key, and the calls
+    are without their first argument, the key; only ``part_of`` takes whole calls.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.states, self.calls, self.pure, self.numbers = [], [], [], {}
-        self.parts, self.part_numbers, self.kinds, self.stepped = [], {}, [], []
+        self.parts, self.part_numbers, self.kinds = [], {}, []
         self.most_states = sys.maxsize
 
     def __dealloc__(self):
@@ -79,7 +79,7 @@ cdef class Answers:
     cdef int64_t ask(self, int64_t state, int64_t symbol) except -1:
         cdef int64_t number, i
         cdef int64_t count = 0
-        before, call = self.states[state], self.stepped[symbol]
+        before, call = self.states[state], self.calls[symbol]
         self.answer_count += 1
         for after in self.step(before, call):
             number = self.number(after)
@@ -112,34 +112,44 @@ cdef class Answers:
         cdef int64_t count = self.ask(state, symbol)
         return [self.found[i] for i in range(count)]
 
-    # The call of a row of words; see symbol_of() in table.pxd.
-    cdef object call_of(self, const int64_t* row):
+    # The call of a row of words, without its first argument if ``inner``; see symbol_of() in
+    # table.pxd.
+    cdef object call_of(self, const int64_t* row, bint inner):
         cdef int64_t operation = row[0] >> 1
         cdef bint open_ = row[0] & 1
+        cdef int first = 2 + inner
+        cdef tuple values = self.values
         name = self.kinds[operation]
         if name is None:
-            arguments = (row[2], row[3], row[4])
-            result = None if open_ else (row[5], row[6], row[7], row[8], row[9])
-            return self.decode(operation, arguments, result, row[1])
-        arguments = tuple([self.values[row[i]] for i in range(2, 5) if row[i] >= 0])
-        result = self.unknown if open_ else self.values[row[5]]
+            words = None if open_ else (row[5], row[6], row[7], row[8], row[9])
+            name, arguments, result, thread = self.decode(
+                operation, (row[2], row[3], row[4]), words, row[1]
+            )
+            arguments = arguments[1:] if inner else arguments
+            return tuple.__new__(self.call_class, (name, arguments, result, thread))
+        result = self.unknown if open_ else values[row[5]]
+        if row[first] < 0:
+            arguments = ()
+        elif first == 4 or row[first + 1] < 0:
+            arguments = (values[row[first]],)
+        else:
+            arguments = tuple([values[row[i]] for i in range(first, 5) if row[i] >= 0])
         return tuple.__new__(self.call_class, (name, arguments, result, row[1]))
 
     # Enters the call of a new symbol.
     cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1:
-        call = self.call_of(row)
-        self.calls.append(call)
+        cdef bint keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
+        call = None if keyed else self.call_of(row, False)
         into.part, into.role = 0, ANY_CALL
         if self.part_of is not None:
-            key = self.part_of(call)
+            key = self.values[row[2]] if keyed else self.part_of(call)
             into.part = -1
-            if key is not None:
+            if key is not None or keyed:
                 into.part = self.part_numbers.setdefault(key, len(self.part_numbers))
             self.parts.append(into.part)
         if self.keyed:
-            name, arguments, result, thread = call
-            call = tuple.__new__(self.call_class, (name, arguments[1:], result, thread))
-        self.stepped.append(call)
+            call = self.call_of(row, True)
+        self.calls.append(call)
         into.pure = self.is_pure is not None and bool(self.is_pure(call))
         self.pure.append(into.pure)
         into.resets = self.resets is not None and bool(self.resets(call))

@@ -26,7 +26,8 @@ from pulsar_ml.harness.linearize.search.stream cimport (
     Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
 )
 from pulsar_ml.harness.linearize.search.table cimport (
-    LEADS, WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open, table_set,
+    LEADS, UNKNOWN_ANSWER, WORDS, Table, mark_symbol, n_next, next_state, symbol_of, symbol_row, table_bytes,
+    table_close, table_open, table_set, transition,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 
@@ -36,6 +37,7 @@ from pulsar_ml.harness.histories.history import RECORD
 
 cdef enum:
     STEPS_WITH_GIL = 64
+    MOST_FOLLOWED = 1000
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory", "out of time")
 
@@ -123,6 +125,10 @@ cdef class Checker:
     @deadline_ns.setter
     def deadline_ns(self, int64_t moment):
         self.depth.deadline.at_ns = moment
+
+    def close(self):
+        """Let go of the model; there are no more searches."""
+        self.learn = self.answer = self.leads = self.answers = None
 
     def bytes(self) -> int:
         """The bytes of memory that the checker holds."""
@@ -332,6 +338,31 @@ cdef class Checker:
                     blocked = self.depth.lanes.ops[at].index
                     break
         return answer, way, blocked, self.spent, self.depth.seen.used
+
+    def follow(self, symbols, *, int32_t state=0) -> int:
+        """The number of calls, by symbol, that can follow one another from the state in this order.
+
+        Fewer, too, when the calls lead to more than MOST_FOLLOWED states, or the time is over.
+        """
+        cdef const int32_t* calls = <const int32_t*><size_t>symbols.ctypes.data
+        cdef int64_t i
+        cdef int64_t n = len(symbols)
+        cdef int32_t value, choice, before
+        cdef list states = [state]
+        for i in range(n):
+            found = {}
+            for before in states:
+                value = transition(&self.table, before, calls[i])
+                if value == UNKNOWN_ANSWER:
+                    if monotonic_ns() > self.depth.deadline.at_ns or not self.inquire(before, calls[i]):
+                        return i
+                    value = transition(&self.table, before, calls[i])
+                for choice in range(n_next(&self.table, value)):
+                    found[next_state(&self.table, value, choice)] = None
+            if not found or len(found) > MOST_FOLLOWED:
+                return i
+            states = list(found)
+        return n
 
     def search_many(self, records, *, int32_t state=0, int64_t most_steps=INT64_MAX, bint remember=True):
         """Searches for each row of a two-dimensional array of records; returns an array of int8.
