@@ -14,7 +14,7 @@ from pulsar_ml.harness.histories.generated import Cell
 from pulsar_ml.harness.histories.history import Call, History
 from pulsar_ml.harness.models.model import Keyed
 
-REPEATS = 3
+REPEATS = 10  # of a history, where both need some milliseconds at most
 
 
 class Exchanged:
@@ -78,23 +78,27 @@ def repeated(generate: Callable[[int], History], count: int) -> Callable[[int], 
     return lambda seed: generate(seed % count)
 
 
-def with_model(shape: Shape, name: str, model: Callable[[], Any]) -> Shape:
+def with_model(
+    shape: Shape, name: str, model: Callable[[], Any], repeats: int = REPEATS
+) -> Shape:
     """Return a shape with the model of a user, which checks each history several times."""
     return dataclasses.replace(
         shape,
         name=f"{name}, {shape.name}",
         model=model,
         generate=repeated(shape.generate, shape.count),
-        count=REPEATS * shape.count,
+        count=repeats * shape.count,
         kept={},
     )
 
 
 def python_shapes() -> Iterator[Shape]:
     """All shapes with models in Python."""
-    for shape in (*maps(10, 300, 10), *maps(50, 1_300, 10)):
-        yield with_model(shape, "Python model of one key", lambda: Keyed(Text()))
-        yield with_model(shape, "Python model of all keys", Texts)
+    for clients, operations, repeats in ((10, 300, REPEATS), (50, 1_300, 1)):
+        for shape in maps(clients, operations, 10):
+            name = "Python model of one key"
+            yield with_model(shape, name, lambda: Keyed(Text()), repeats)
+            yield with_model(shape, "Python model of all keys", Texts, repeats)
     for clients in (5, 10):
         for operations in (100, 1_000):
             for system in (Cell, CasCell):

@@ -24,6 +24,7 @@ from pulsar_ml.harness.models.model import Keyed
 
 FEW_STEPS = 32  # search steps for each call before a monitor is tried
 FIRST_STEPS = 2  # search steps for each call in the first round of parts
+GUIDED_STEPS = 8  # search steps for each call before the guide is asked
 QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
 
@@ -100,7 +101,7 @@ class Check:
             if found is not None:
                 return found
         try:
-            symbols, checker = searches.symbols, searches.checker
+            symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
             return self.unknown(None, str(error))
@@ -111,7 +112,7 @@ class Check:
 
     def of_whole(self, part: Part, monitor: str) -> Finding:
         """Check a history of one part: briefly, then with an order of the guide."""
-        few = FIRST_STEPS * len(self.records)
+        few = GUIDED_STEPS * len(self.records)
         if not monitor and few < self.effort.left:
             found = self.of_part(part, "", few)
             if isinstance(found, Illegal) or not found.reason.startswith(STEPS):
@@ -133,7 +134,7 @@ class Check:
     def of_parts(self, parts: list[Part]) -> Finding:
         """Check parts in rounds with four times the steps of the round before.
 
-        A part that is easy to refute is found, however hard the others are. After the first round,
+        A part that is easy to refute is found, however hard the others are. After two rounds, the
         the guide's orders are tried.
         """
         orders: list[tuple[int, ...] | None] = []
@@ -153,7 +154,7 @@ class Check:
                     again.append((part, found))
                 else:
                     unknown.append((part, found))
-            if few == FIRST_STEPS and again:
+            if few == GUIDED_STEPS and again:
                 again, more = self.guided(again)
                 orders += more
             few *= 4

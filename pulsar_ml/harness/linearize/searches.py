@@ -108,6 +108,12 @@ class Searches:
             self._symbols = self.checker.native.symbols(self.records)
         return self._symbols
 
+    def sorted_symbols(self) -> NDArray[np.int32]:
+        """Return the symbols, of which no more than their parts need be known."""
+        if self._symbols is None:
+            self._symbols = self.checker.native.symbols(self.records, briefly=True)
+        return self._symbols
+
     def of_model(
         self, chosen: Chosen, most: int, criterion: int = REAL_TIME, *, ahead: bool = True
     ) -> tuple[str, list[int], int]:

@@ -8,7 +8,7 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t
 from libc.stdlib cimport free, realloc
-from pulsar_ml.harness.linearize.search.table cimport AN_END, ANY_CALL, IDLE_END
+from pulsar_ml.harness.linearize.search.table cimport AN_END, ANY_CALL, IDLE_END, UNLEARNED
 
 from pulsar_ml.harness.models.model import ModelError
 
@@ -136,22 +136,33 @@ cdef class Answers:
             arguments = tuple([values[row[i]] for i in range(first, 5) if row[i] >= 0])
         return tuple.__new__(self.call_class, (name, arguments, result, row[1]))
 
-    # Enters the call of a new symbol.
-    cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1:
+    # Enters a new symbol with its part; its call is learned when a search needs it.
+    cdef int sort(self, const int64_t* row, Learned* into) except -1:
         cdef bint keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
-        call = None if keyed else self.call_of(row, False)
-        into.part, into.role = 0, ANY_CALL
+        call = None
+        into.part, into.pure, into.resets, into.role = 0, False, False, UNLEARNED
         if self.part_of is not None:
-            key = self.values[row[2]] if keyed else self.part_of(call)
+            if keyed:
+                key = self.values[row[2]]
+            else:
+                call = self.call_of(row, False)
+                key = self.part_of(call)
             into.part = -1
             if key is not None or keyed:
                 into.part = self.part_numbers.setdefault(key, len(self.part_numbers))
             self.parts.append(into.part)
-        if self.keyed:
-            call = self.call_of(row, True)
-        self.calls.append(call)
+        self.calls.append(None if self.keyed else call)
+        self.pure.append(False)
+        return 0
+
+    # Learns the call of a symbol.
+    cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1:
+        call = self.calls[symbol]
+        if call is None:
+            call = self.calls[symbol] = self.call_of(row, self.keyed)
+        into.role = ANY_CALL
         into.pure = self.is_pure is not None and bool(self.is_pure(call))
-        self.pure.append(into.pure)
+        self.pure[symbol] = into.pure
         into.resets = self.resets is not None and bool(self.resets(call))
         if self.ends is not None and self.ends(call):
             into.role = IDLE_END if self.over(call) else AN_END

@@ -26,7 +26,7 @@ from pulsar_ml.harness.linearize.search.stream cimport (
     Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
 )
 from pulsar_ml.harness.linearize.search.table cimport (
-    LEADS, UNKNOWN_ANSWER, WORDS, Table, mark_symbol, n_next, next_state, symbol_of, symbol_row, table_bytes,
+    LEADS, UNKNOWN_ANSWER, UNLEARNED, WORDS, Table, mark_symbol, n_next, next_state, symbol_of, symbol_row, table_bytes,
     table_close, table_open, table_set, transition,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
@@ -84,6 +84,7 @@ cdef class Checker:
     cdef Inside inside
     cdef Pool outcomes
     cdef int64_t known
+    cdef int64_t unlearned  # symbols of which only the part is known
     cdef int32_t* symbols_memory
     cdef int32_t* everything
     cdef int64_t symbols_room
@@ -149,8 +150,8 @@ cdef class Checker:
                 self.everything[i] = <int32_t>i
         return 0
 
-    # Writes the symbols of n records into ``into``; learns new ones.
-    cdef int intern(self, const Record* records, int64_t n, int32_t* into) except -1:
+    # Writes the symbols of n records into ``into``; learns new ones, or, if ``briefly``, their parts.
+    cdef int intern(self, const Record* records, int64_t n, int32_t* into, bint briefly=False) except -1:
         cdef int64_t i
         cdef bint full = False
         cdef int j
@@ -165,14 +166,36 @@ cdef class Checker:
         while self.known < self.table.symbols.used:
             row = symbol_row(&self.table, self.known)
             if self.answers is not None:
-                self.answers.learn(self.known, row, &new)
+                self.answers.sort(row, &new)
+                self.unlearned += 1
             else:
                 words = tuple([row[j] for j in range(WORDS)])
                 new.pure, new.part, new.resets, new.role = self.learn(self.known, words)
-            if not mark_symbol(&self.table, self.known, new.pure, new.part, new.resets,
-                               <uint8_t>new.role):
-                raise MemoryError("no memory for the symbols of a history")
+            self.mark(self.known, &new)
             self.known += 1
+        if not briefly:
+            self.learn_symbols(into, NULL, n)
+        return 0
+
+    cdef int mark(self, int64_t symbol, Learned* new) except -1:
+        if not mark_symbol(&self.table, symbol, new.pure, new.part, new.resets, <uint8_t>new.role):
+            raise MemoryError("no memory for the symbols of a history")
+        return 0
+
+    # Learns the symbols of n records, all or the ``chosen`` ones.
+    cdef int learn_symbols(self, const int32_t* symbols, const int32_t* chosen, int64_t n) except -1:
+        cdef int64_t i
+        cdef int32_t symbol
+        cdef Learned new
+        if self.unlearned == 0:
+            return 0
+        for i in range(n):
+            symbol = symbols[i if chosen is NULL else chosen[i]]
+            if self.table.role[symbol] == UNLEARNED:
+                new.part = self.table.part[symbol]
+                self.answers.learn(symbol, symbol_row(&self.table, symbol), &new)
+                self.mark(symbol, &new)
+                self.unlearned -= 1
         return 0
 
     # Enters the model's answer; False without memory.
@@ -204,11 +227,14 @@ cdef class Checker:
         cdef const int64_t* row = symbol_row(&self.table, symbol)
         return tuple([row[i] for i in range(WORDS)])
 
-    def symbols(self, records):
-        """The symbol of each record, as an array of int32."""
+    def symbols(self, records, *, bint briefly=False):
+        """The symbol of each record, as an array of int32.
+
+        ``briefly``: only the parts of new symbols are learned, and the rest when a search needs it.
+        """
         cdef const Record* native = records_of(records)
         symbols = np.empty(len(records), np.int32)
-        self.intern(native, len(records), <int32_t*><size_t>symbols.ctypes.data)
+        self.intern(native, len(records), <int32_t*><size_t>symbols.ctypes.data, briefly)
         return symbols
 
     def oracle(self):
@@ -315,6 +341,7 @@ cdef class Checker:
         if chosen is not None:
             its_chosen = <const int32_t*><size_t>chosen.ctypes.data
             n = len(chosen)
+        self.learn_symbols(its_symbols, its_chosen, n)
         self.depth.unknown_at = 0 if tried else INT64_MAX
         self.inside.built = False
         answer = self.find_order(native, <int32_t>n, its_symbols, its_chosen, state, parts,
@@ -349,6 +376,7 @@ cdef class Checker:
         cdef int64_t n = len(symbols)
         cdef int32_t value, choice, before
         cdef list states = [state]
+        self.learn_symbols(calls, NULL, n)
         for i in range(n):
             found = {}
             for before in states:

@@ -1,0 +1,153 @@
+"""A user's model in Python: each question is put to it once, and a guide changes no answer."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from benchmarks.peers.porcupine.models import Exchanged, Text, Texts
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
+from pulsar_ml.harness.histories.published import key_value
+from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.parts import guide
+from pulsar_ml.harness.models import CasRegister, KeyValueMap, Queue
+from pulsar_ml.harness.models.model import Keyed
+from tests.linearize.histories import SHAPES, histories
+from tests.linearize.oracle import REAL_TIME, oracle, relation, respects
+
+QUICK = Options(explain=False)
+ALONE = Options(explain=False, natively=False)  # without a guide
+BUSY = key_value(2, clients=50, operations=1300, keys=10)
+
+
+class Counted:
+    """A model that counts the questions to it."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.asked: Counter[object] = Counter()
+
+    def init(self) -> Any:
+        return self.model.init()
+
+    def step(self, state: Any, call: Call) -> Iterable[Any]:
+        self.asked[state, call] += 1
+        return self.model.step(state, call)  # type: ignore[no-any-return]
+
+    def pure(self, call: Call) -> bool:
+        return bool(self.model.pure(call))
+
+
+@pytest.mark.parametrize("keys", [1, 10])
+def test_a_state_and_a_call_are_asked_once(keys: int) -> None:
+    """Keys share the states of their model, and rounds of the search its answers."""
+    history = key_value(1, clients=10, operations=300, keys=keys)
+    model = Counted(Text())
+    verdict = check(history, Keyed(model), options=ALONE)
+    assert verdict.answer == LEGAL
+    assert set(model.asked.values()) == {1}
+    assert model.asked.total() < 2 * verdict.steps
+
+
+def test_the_guides_order_is_confirmed_by_the_model() -> None:
+    """Without the guide, the search ends without an answer."""
+    few = 20_000
+    for model in (Texts(), Keyed(Text())):
+        verdict = check(BUSY, model, options=Options(explain=False, most_steps=few))
+        assert verdict.answer == LEGAL and verdict.linearization is not None
+        assert sorted(verdict.linearization) == list(range(len(BUSY)))
+        assert respects_time(BUSY, verdict.linearization)
+        state = KeyValueMap().init()
+        for index in verdict.linearization:
+            (state,) = KeyValueMap().step(state, BUSY.call(index))
+        alone = Options(explain=False, most_steps=few, natively=False)
+        assert check(BUSY, model, options=alone).answer == UNKNOWN
+
+
+def respects_time(history: History, order: Iterable[int]) -> bool:
+    """Return True if no call in the order returned before an earlier one was invoked."""
+    latest = -1
+    for index in order:
+        record = history.records[index]
+        if int(record["returned"]) < latest:
+            return False
+        latest = max(latest, int(record["invoked"]))
+    return True
+
+
+class Forgetful(Texts):
+    """A map that ignores each put of 2, unlike the guide; its calls are the guide's."""
+
+    def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
+        if call.name == "put" and call.arguments[1] == 2:
+            return [state]
+        if call.name == "delete":
+            return [frozenset(item for item in state if item[0] != call.arguments[0])]
+        return super().step(state, call)
+
+
+class Last(Queue):
+    """A queue that gives its last value, as a stack does."""
+
+    def step(self, state: tuple[Any, ...], call: Call) -> Iterable[tuple[Any, ...]]:
+        if call.name == "dequeue" and not call.pending and state:
+            return [state[:-1]] if call.result == state[-1] else []
+        return super().step(state, call)
+
+
+class Whole(CasRegister):
+    """A register of another class, and so a user's model, that is exactly the guide's."""
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("map", Forgetful()), ("queue", Last()), ("cas-register", Whole())]
+)
+def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
+    name: str, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from pulsar_ml.harness.linearize import check as module
+
+    monkeypatch.setattr(module, "FIRST_STEPS", 0)
+    monkeypatch.setattr(module, "GUIDED_STEPS", 0)  # the guide is asked at once
+    seen: Counter[str] = Counter()
+
+    @settings(max_examples=150)
+    @given(histories(SHAPES[name]))
+    def run(history: History) -> None:
+        legal = oracle(history, model)
+        verdict = check(history, model, options=QUICK)
+        assert verdict.answer == (LEGAL if legal else ILLEGAL)
+        if verdict.linearization is not None:
+            assert respects(verdict.linearization, relation(history, REAL_TIME))
+        searches = guide.Searches(history, model, QUICK, guide.Effort(10**6))
+        found = guide.proposal(searches)
+        seen["wrong" if (found.order is not None) != legal else "right"] += 1
+
+    run()
+    assert seen["right"] and (bool(seen["wrong"]) != (type(model) is Whole))
+
+
+def test_a_model_of_other_operations_has_no_guide() -> None:
+    history = history_of([Operation(0, "jump", (1,), None, 0, 1)])
+    assert guide.guide_for(object(), history) is None
+    assert isinstance(guide.guide_for(Texts(), BUSY), KeyValueMap)
+    assert isinstance(guide.guide_for(Keyed(Text()), BUSY), KeyValueMap)
+
+
+def test_a_key_that_is_null_is_a_key() -> None:
+    def history(read: int) -> History:
+        return history_of(
+            [
+                Operation(0, "write", (None, 1), None, 0, 1),
+                Operation(0, "write", ("a", 2), None, 2, 3),
+                Operation(0, "read", (None,), read, 4, 5),
+            ]
+        )
+
+    for options in (QUICK, ALONE, Options(explain=False, partition=False)):
+        assert check(history(1), Keyed(Exchanged()), options=options).answer == LEGAL
+        assert check(history(2), Keyed(Exchanged()), options=options).answer == ILLEGAL
