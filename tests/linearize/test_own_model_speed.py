@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -13,8 +14,11 @@ from benchmarks.peers.porcupine.models import Exchanged, Text, Texts
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.histories.published import key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.parts import guide
+from pulsar_ml.harness.linearize.searches import Searches
 from pulsar_ml.harness.models import CasRegister, KeyValueMap, Queue
+from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import SHAPES, histories
 from tests.linearize.oracle import REAL_TIME, oracle, relation, respects
@@ -42,14 +46,20 @@ class Counted:
         return bool(self.model.pure(call))
 
 
-@pytest.mark.parametrize("keys", [1, 10])
-def test_a_state_and_a_call_are_asked_once(keys: int) -> None:
+def test_a_state_and_a_call_are_asked_once() -> None:
     """Keys share the states of their model, and rounds of the search its answers."""
-    history = key_value(1, clients=10, operations=300, keys=keys)
+    operations = [Operation(at, "write", (at % 3,), None, 0, 100) for at in range(12)]
+    operations += [
+        Operation(20, "read", (), value, 101 + at, 102 + at) for at, value in ((0, 1), (5, 2))
+    ]
+    model = Counted(Exchanged())
+    verdict = check(history_of(operations), model, options=ALONE)
+    assert (verdict.answer, set(model.asked.values())) == (ILLEGAL, {1})
+    history = key_value(1, clients=10, operations=300, keys=10)
     model = Counted(Text())
     verdict = check(history, Keyed(model), options=ALONE)
     assert verdict.answer == LEGAL
-    assert set(model.asked.values()) == {1}
+    assert max(model.asked.values()) <= 10, "once for each key"
     assert model.asked.total() < 2 * verdict.steps
 
 
@@ -79,23 +89,21 @@ def respects_time(history: History, order: Iterable[int]) -> bool:
     return True
 
 
-class Forgetful(Texts):
-    """A map that ignores each put of 2, unlike the guide; its calls are the guide's."""
+class Lasting(Texts):
+    """A map of which no key can be deleted."""
 
     def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
-        if call.name == "put" and call.arguments[1] == 2:
-            return [state]
-        if call.name == "delete":
-            return [frozenset(item for item in state if item[0] != call.arguments[0])]
-        return super().step(state, call)
+        return [] if call.name == "delete" else super().step(state, call)
 
 
-class Last(Queue):
-    """A queue that gives its last value, as a stack does."""
+class Choosy(Queue):
+    """A queue that never gives the value 0, nor is ever empty."""
+
+    monitor = ""
 
     def step(self, state: tuple[Any, ...], call: Call) -> Iterable[tuple[Any, ...]]:
-        if call.name == "dequeue" and not call.pending and state:
-            return [state[:-1]] if call.result == state[-1] else []
+        if call.name == "dequeue" and not call.pending and not call.result:
+            return []
         return super().step(state, call)
 
 
@@ -104,18 +112,24 @@ class Whole(CasRegister):
 
 
 @pytest.mark.parametrize(
-    ("name", "model"), [("map", Forgetful()), ("queue", Last()), ("cas-register", Whole())]
+    ("name", "model"), [("map", Lasting()), ("queue", Choosy()), ("cas-register", Whole())]
 )
 def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
     name: str, model: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    from pulsar_ml.harness.linearize import check as module
-
+    module = importlib.import_module("pulsar_ml.harness.linearize.check")
     monkeypatch.setattr(module, "FIRST_STEPS", 0)
     monkeypatch.setattr(module, "GUIDED_STEPS", 0)  # the guide is asked at once
     seen: Counter[str] = Counter()
 
-    @settings(max_examples=150)
+    def counted(searches: Searches) -> guide.Proposal:
+        seen["asked"] += 1
+        return proposal(searches)
+
+    proposal = guide.proposal
+    monkeypatch.setattr(module, "proposal", counted)
+
+    @settings(max_examples=60)
     @given(histories(SHAPES[name]))
     def run(history: History) -> None:
         legal = oracle(history, model)
@@ -123,12 +137,12 @@ def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
         assert verdict.answer == (LEGAL if legal else ILLEGAL)
         if verdict.linearization is not None:
             assert respects(verdict.linearization, relation(history, REAL_TIME))
-        searches = guide.Searches(history, model, QUICK, guide.Effort(10**6))
+        searches = Searches(history, model, QUICK, Effort(10**6))
         found = guide.proposal(searches)
-        seen["wrong" if (found.order is not None) != legal else "right"] += 1
+        seen["wrong" if found.order is not None and not legal else "right"] += 1
 
     run()
-    assert seen["right"] and (bool(seen["wrong"]) != (type(model) is Whole))
+    assert seen["asked"] and seen["right"] and (bool(seen["wrong"]) != (type(model) is Whole))
 
 
 def test_a_model_of_other_operations_has_no_guide() -> None:
@@ -151,3 +165,30 @@ def test_a_key_that_is_null_is_a_key() -> None:
     for options in (QUICK, ALONE, Options(explain=False, partition=False)):
         assert check(history(1), Keyed(Exchanged()), options=options).answer == LEGAL
         assert check(history(2), Keyed(Exchanged()), options=options).answer == ILLEGAL
+
+
+class Slow:
+    """A register whose every step takes a second of a clock that it moves itself."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self.clock = clock
+
+    def init(self) -> int:
+        return 0
+
+    def step(self, state: int, call: Call) -> Iterable[int]:
+        self.clock[0] += 1
+        if call.name == "read":
+            return [state] if call.pending or call.result == state else []
+        return [state + 1]
+
+
+def test_checks_of_a_models_contract_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    history = history_of([Operation(at, "write", (at,), None, 0, 9) for at in range(20)])
+    check_model(Slow(clock), history, seconds=10)
+    assert 10 < clock[0] <= 16, "the step that was under way, and its repetitions, end"
+    clock[0] = 0
+    check_model(Slow(clock), history)
+    assert clock[0] > 1_000

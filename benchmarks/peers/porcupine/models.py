@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from functools import partial
 from typing import Any
 
 from benchmarks.peers.porcupine.histories import CasCell, Shape, maps, simulated
@@ -78,9 +79,7 @@ def repeated(generate: Callable[[int], History], count: int) -> Callable[[int], 
     return lambda seed: generate(seed % count)
 
 
-def with_model(
-    shape: Shape, name: str, model: Callable[[], Any], repeats: int = REPEATS
-) -> Shape:
+def with_model(shape: Shape, name: str, model: Callable[[], Any], repeats: int = REPEATS) -> Shape:
     """Return a shape with the model of a user, which checks each history several times."""
     return dataclasses.replace(
         shape,
@@ -101,9 +100,12 @@ def python_shapes() -> Iterator[Shape]:
             yield with_model(shape, "Python model of all keys", Texts, repeats)
     for clients in (5, 10):
         for operations in (100, 1_000):
-            for system in (Cell, CasCell):
-                name = "register" if system is Cell else "compare-and-set register"
+            kinds: tuple[tuple[str, Callable[[int], Any]], ...] = (
+                ("register", Cell),
+                ("compare-and-set register", CasCell),
+            )
+            for name, system in kinds:
                 for shape in simulated(
-                    name, Exchanged, "register", lambda system=system: system(5), clients, operations
+                    name, Exchanged, "register", partial(system, 5), clients, operations
                 ):
                     yield with_model(shape, "Python model", Exchanged)

@@ -15,7 +15,7 @@ from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
 from pulsar_ml.harness.linearize.monitors import judge
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
-from pulsar_ml.harness.linearize.parts.guide import Proposal, proposal
+from pulsar_ml.harness.linearize.parts.guide import proposal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen, Searches
@@ -134,7 +134,7 @@ class Check:
     def of_parts(self, parts: list[Part]) -> Finding:
         """Check parts in rounds with four times the steps of the round before.
 
-        A part that is easy to refute is found, however hard the others are. After two rounds, the
+        A part that is easy to refute is found, however hard the others are. After two rounds,
         the guide's orders are tried.
         """
         orders: list[tuple[int, ...] | None] = []
@@ -157,7 +157,7 @@ class Check:
             if few == GUIDED_STEPS and again:
                 again, more = self.guided(again)
                 orders += more
-            few *= 4
+            few = max(1, 4 * few)
             waiting = [part for part, _ in again]
             if self.effort.left == 0 or self.effort.late:
                 unknown += again

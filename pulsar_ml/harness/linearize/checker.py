@@ -56,9 +56,7 @@ class ModelChecker(Answers):
         self.signatures = tuple(signatures)
         self.values = values
         self.memory = memory
-        self.decode_with(
-            self.signatures, values, decoder(self.signatures, values), Call, UNKNOWN
-        )
+        self.decode_with(self.signatures, values, decoder(self.signatures, values), Call, UNKNOWN)
         self.part_of = getattr(model, "partition", None)
         self.keyed = by_key
         self.own = own = model.model if by_key else model

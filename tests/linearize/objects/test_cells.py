@@ -299,7 +299,9 @@ def test_a_register_for_each_key_is_searched_so_too() -> None:
         assert verdict.answer == expected.answer == together.answer
         for found in (verdict, expected):  # two keys may be illegal: the cheapest is named
             if found.answer == ILLEGAL:
-                calls = [i for i in range(len(history)) if history.call(i).arguments[0] == found.key]
+                calls = [
+                    i for i in range(len(history)) if history.call(i).arguments[0] == found.key
+                ]
                 alone = check(history.select(calls), model, options=ASKING)
                 assert (alone.answer, alone.key) == (ILLEGAL, None)
         if verdict.linearization is not None:
