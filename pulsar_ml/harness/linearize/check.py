@@ -13,7 +13,6 @@ from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
-from pulsar_ml.harness.linearize.monitors import judge
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts.guide import proposal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
@@ -283,6 +282,8 @@ class Check:
 
     def by_monitor(self, monitor: str) -> Finding | None:
         """Run a monitor; None when the history does not qualify."""
+        from pulsar_ml.harness.linearize.monitors import judge
+
         judgement = judge(monitor, self.searches.history, self.searches.model)
         if judgement is None:
             return None

@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from pulsar_ml.harness.linearize.core import few_states, minimal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
     PROGRAM_ORDER,
@@ -71,6 +70,8 @@ def explained(illegal: Illegal, searches: Searches) -> Verdict:
 
 def with_core(illegal: Illegal, searches: Searches) -> Verdict:
     """Return the verdict with the order, the blocked call and the core."""
+    from pulsar_ml.harness.linearize.core import minimal
+
     verdict = illegal.verdict
     indices = illegal.chosen
     part = searches
@@ -151,6 +152,8 @@ def weaker(searches: Searches) -> dict[str, str]:
 
 def weaker_answer(searches: Searches, criterion: int, pieces: Sequence[Chosen]) -> str:
     """Return illegal if a piece is illegal, legal if all pieces are legal, else unknown."""
+    from pulsar_ml.harness.linearize.core import few_states
+
     answers = set()
     with few_states(searches, WEAKER_STATES):
         for piece in pieces:
