@@ -14,8 +14,10 @@ from benchmarks.peers.porcupine.models import Exchanged, Text, Texts
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.histories.published import key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.core import Shrinking
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.parts import guide
+from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import Searches
 from pulsar_ml.harness.models import CasRegister, KeyValueMap, Queue
 from pulsar_ml.harness.models.conformance import check_model
@@ -192,3 +194,14 @@ def test_checks_of_a_models_contract_end_in_time(monkeypatch: pytest.MonkeyPatch
     clock[0] = 0
     check_model(Slow(clock), history)
     assert clock[0] > 1_000
+
+
+def test_a_core_asks_the_model_nothing_when_the_time_is_over() -> None:
+    history = history_of([Operation(0, "write", (1,), None, 0, 1)])
+    searches = Searches(history, Exchanged(), ALONE, Effort(10**6))
+    shrinking = Shrinking(searches)
+    assert shrinking.answer(searches.checker.start, int(searches.symbols[0]))
+    late = Shrinking(searches)
+    searches.effort.deadline_ns = 1
+    with pytest.raises(StatesFull, match="of time"):
+        late.answer(searches.checker.start, int(searches.symbols[0]))
