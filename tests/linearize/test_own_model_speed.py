@@ -35,13 +35,13 @@ class Counted:
 
     def __init__(self, model: Any) -> None:
         self.model = model
-        self.asked: Counter[object] = Counter()
+        self.questions: Counter[object] = Counter()
 
     def init(self) -> Any:
         return self.model.init()
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
-        self.asked[state, call] += 1
+        self.questions[state, call] += 1
         return self.model.step(state, call)  # type: ignore[no-any-return]
 
     def pure(self, call: Call) -> bool:
@@ -56,13 +56,13 @@ def test_a_state_and_a_call_are_asked_once() -> None:
     ]
     model = Counted(Exchanged())
     verdict = check(history_of(operations), model, options=ALONE)
-    assert (verdict.answer, set(model.asked.values())) == (ILLEGAL, {1})
+    assert (verdict.answer, set(model.questions.values())) == (ILLEGAL, {1})
     history = key_value(1, clients=10, operations=300, keys=10)
     model = Counted(Text())
     verdict = check(history, Keyed(model), options=ALONE)
     assert verdict.answer == LEGAL
-    assert max(model.asked.values()) <= 10, "once for each key"
-    assert model.asked.total() < 2 * verdict.steps
+    assert max(model.questions.values()) <= 10, "once for each key"
+    assert model.questions.total() < 2 * verdict.steps
 
 
 def test_the_guides_order_is_confirmed_by_the_model() -> None:
@@ -125,7 +125,7 @@ def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
     seen: Counter[str] = Counter()
 
     def counted(searches: Searches) -> guide.Proposal:
-        seen["asked"] += 1
+        seen["requests"] += 1
         return proposal(searches)
 
     proposal = guide.proposal
@@ -144,7 +144,7 @@ def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
         seen["wrong" if found.order is not None and not legal else "right"] += 1
 
     run()
-    assert seen["asked"] and seen["right"] and (bool(seen["wrong"]) != (type(model) is Whole))
+    assert seen["requests"] and seen["right"] and (bool(seen["wrong"]) != (type(model) is Whole))
 
 
 def test_a_model_of_other_operations_has_no_guide() -> None:

@@ -14,7 +14,7 @@ from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
-from pulsar_ml.harness.linearize.parts.guide import proposal
+from pulsar_ml.harness.linearize.parts.guide import follows, proposal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen, Searches
@@ -117,18 +117,9 @@ class Check:
             if isinstance(found, Illegal) or not found.reason.startswith(STEPS):
                 return found
             order = proposal(self.searches).order
-            if order is not None and self.follows(order):
+            if order is not None and follows(self.searches, order):
                 return self.legal(tuple(order.tolist()))
         return self.of_part(part, monitor, self.effort.left)
-
-    def follows(self, order: NDArray[np.int64]) -> bool:
-        """Return True if the model allows the calls in this order."""
-        self.effort.add(len(order), 0)
-        checker, symbols = self.searches.checker, self.searches.symbols
-        try:
-            return checker.native.follow(symbols[order], state=checker.start) == len(order)
-        except StatesFull:
-            return False
 
     def of_parts(self, parts: list[Part]) -> Finding:
         """Check parts in rounds with four times the steps of the round before.
@@ -186,7 +177,7 @@ class Check:
         left, orders = [], []
         for one in open_:
             order = guide.order[np.isin(guide.order, indices(one[0]))]
-            if self.follows(order):
+            if follows(self.searches, order):
                 orders.append(tuple(order.tolist()))
             else:
                 left.append(one)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, VALUE, History
 from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.effort import Effort
+from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import Searches
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
@@ -32,6 +33,7 @@ from pulsar_ml.harness.models.collections import (
 from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
+MOST_STATES = 1_000  # to which an order may lead
 STEPS_OF_GUIDE = 64  # the most steps of a guide for each call
 
 
@@ -97,3 +99,26 @@ def operations(history: History) -> dict[str, int]:
             count = int((first >= 0).sum())
         found[signature.name] = count
     return found
+
+
+def follows(searches: Searches, order: NDArray[np.int64]) -> bool:
+    """Return True if the user's model allows the calls in this order.
+
+    False, too, when they lead to too many states, or a limit of memory or time is reached.
+    """
+    checker, effort = searches.checker, searches.effort
+    effort.add(len(order), 0)
+    symbols = checker.native.symbols(np.ascontiguousarray(searches.records[order]))
+    states = [checker.start]
+    try:
+        for symbol in symbols.tolist():
+            if len(states) == 1:
+                states = checker.answer(states[0], symbol)
+            else:
+                found = [after for state in states for after in checker.answer(state, symbol)]
+                states = list(dict.fromkeys(found))
+            if not 0 < len(states) <= MOST_STATES or effort.late:
+                return False
+    except StatesFull:
+        return False
+    return True

@@ -1,4 +1,5 @@
 from libc.stdint cimport int32_t, int64_t
+from pulsar_ml.harness.linearize.search.table cimport Table
 
 
 cdef class Numbered:
@@ -26,6 +27,7 @@ cdef class Answers:
     cdef object call_class, unknown
     cdef int32_t* found   # the states of the last answer
     cdef int64_t found_room
+    cdef int64_t unlearned  # symbols of which only the part is known
 
     cpdef int64_t number(self, object state) except -1
     cpdef list answer(self, int64_t state, int64_t symbol)
@@ -34,3 +36,8 @@ cdef class Answers:
     cdef object call_of(self, const int64_t* row, bint inner)
     cdef int sort(self, const int64_t* row, Learned* into) except -1
     cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1
+    cdef int learn_symbols(self, Table* table, const int32_t* symbols, const int32_t* chosen,
+                           int64_t n) except -1
+
+
+cdef bint enter(Table* table, int32_t state, int32_t symbol, list states) except -1

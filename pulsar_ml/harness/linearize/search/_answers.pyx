@@ -6,9 +6,11 @@ import sys
 
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t
-from libc.stdlib cimport free, realloc
-from pulsar_ml.harness.linearize.search.table cimport AN_END, ANY_CALL, IDLE_END, UNLEARNED
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from pulsar_ml.harness.linearize.search.table cimport (
+    AN_END, ANY_CALL, IDLE_END, UNLEARNED, Table, mark_symbol, symbol_row, table_set,
+)
 
 from pulsar_ml.harness.models.model import ModelError
 
@@ -42,7 +44,7 @@ cdef class Answers:
         free(self.found)
 
     def decode_with(self, signatures, values, decode, call_class, unknown):
-        """Set the meaning of the words in records; ``decode`` is that of other words than values."""
+        """Set the meaning of words in records; ``decode`` is for words that are no values."""
         self.kinds = [one.name if one.result == "value" else None for one in signatures]
         self.values, self.decode = tuple(values), decode
         self.call_class, self.unknown = call_class, unknown
@@ -153,6 +155,7 @@ cdef class Answers:
             self.parts.append(into.part)
         self.calls.append(None if self.keyed else call)
         self.pure.append(False)
+        self.unlearned += 1
         return 0
 
     # Learns the call of a symbol.
@@ -167,3 +170,33 @@ cdef class Answers:
         if self.ends is not None and self.ends(call):
             into.role = IDLE_END if self.over(call) else AN_END
         return 0
+
+    # Learns the symbols of n records, all or the ``chosen`` ones.
+    cdef int learn_symbols(self, Table* table, const int32_t* symbols, const int32_t* chosen,
+                           int64_t n) except -1:
+        cdef int64_t i
+        cdef int32_t symbol
+        cdef Learned new
+        if self.unlearned == 0:
+            return 0
+        for i in range(n):
+            symbol = symbols[i if chosen is NULL else chosen[i]]
+            if table.role[symbol] == UNLEARNED:
+                new.part = table.part[symbol]
+                self.learn(symbol, symbol_row(table, symbol), &new)
+                mark_symbol(table, symbol, new.pure, new.part, new.resets, <uint8_t>new.role)
+                self.unlearned -= 1
+        return 0
+
+
+# Enters states as the answer to a question; False without memory.
+cdef bint enter(Table* table, int32_t state, int32_t symbol, list states) except -1:
+    cdef int32_t* found = <int32_t*>malloc((len(states) + 1) * sizeof(int32_t))
+    cdef int i, entered
+    if found is NULL:
+        raise MemoryError("no memory for the answers of the model")
+    for i, other in enumerate(states):
+        found[i] = other
+    entered = table_set(table, state, symbol, found, <int32_t>len(states))
+    free(found)
+    return entered

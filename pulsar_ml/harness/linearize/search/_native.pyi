@@ -47,7 +47,6 @@ class Checker:
         ahead: bool = True,
         tried: bool = False,
     ) -> tuple[int, list[int], int, int, int]: ...
-    def follow(self, symbols: NDArray[np.int32], *, state: int = 0) -> int: ...
     def search_many(
         self,
         records: NDArray[np.void],

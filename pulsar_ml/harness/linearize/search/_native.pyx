@@ -11,7 +11,7 @@ from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
-from pulsar_ml.harness.linearize.search._answers cimport Answers, Learned
+from pulsar_ml.harness.linearize.search._answers cimport Answers, Learned, enter
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth,
     depth_free, depth_run, depth_start,
@@ -26,8 +26,8 @@ from pulsar_ml.harness.linearize.search.stream cimport (
     Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
 )
 from pulsar_ml.harness.linearize.search.table cimport (
-    LEADS, UNKNOWN_ANSWER, UNLEARNED, WORDS, Table, mark_symbol, n_next, next_state, symbol_of, symbol_row, table_bytes,
-    table_close, table_open, table_set, transition,
+    LEADS, WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open,
+    table_set,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 
@@ -37,7 +37,6 @@ from pulsar_ml.harness.histories.history import RECORD
 
 cdef enum:
     STEPS_WITH_GIL = 64
-    MOST_FOLLOWED = 1000
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory", "out of time")
 
@@ -71,8 +70,8 @@ cdef class Checker:
     whether calls of the symbol are pure, the number of the part that they are about, whether they
     lead to one state from every state, and their Role. ``answer(state, symbol)`` returns the
     numbers of the states to which the call may lead; ``leads(state, symbol)`` is the model's
-    method, see model.py. An :class:`Answers` as ``learn`` has both functions. ``memory`` bounds, in bytes, each of: symbols and transitions; the
-    configurations of a search; the outcome table.
+    method, see model.py. An :class:`Answers` as ``learn`` has both functions. ``memory`` bounds, in
+    bytes, each of: symbols and transitions; the configurations of a search; the outcome table.
     """
 
     cdef object learn, answer, leads
@@ -84,7 +83,6 @@ cdef class Checker:
     cdef Inside inside
     cdef Pool outcomes
     cdef int64_t known
-    cdef int64_t unlearned  # symbols of which only the part is known
     cdef int32_t* symbols_memory
     cdef int32_t* everything
     cdef int64_t symbols_room
@@ -150,7 +148,7 @@ cdef class Checker:
                 self.everything[i] = <int32_t>i
         return 0
 
-    # Writes the symbols of n records into ``into``; learns new ones, or, if ``briefly``, their parts.
+    # Writes the symbols of n records into ``into``; learns new ones, ``briefly`` only their parts.
     cdef int intern(self, const Record* records, int64_t n, int32_t* into, bint briefly=False) except -1:
         cdef int64_t i
         cdef bint full = False
@@ -167,60 +165,25 @@ cdef class Checker:
             row = symbol_row(&self.table, self.known)
             if self.answers is not None:
                 self.answers.sort(row, &new)
-                self.unlearned += 1
             else:
                 words = tuple([row[j] for j in range(WORDS)])
                 new.pure, new.part, new.resets, new.role = self.learn(self.known, words)
-            self.mark(self.known, &new)
+            if not mark_symbol(&self.table, self.known, new.pure, new.part, new.resets, <uint8_t>new.role):
+                raise MemoryError("no memory for the symbols of a history")
             self.known += 1
-        if not briefly:
-            self.learn_symbols(into, NULL, n)
-        return 0
-
-    cdef int mark(self, int64_t symbol, Learned* new) except -1:
-        if not mark_symbol(&self.table, symbol, new.pure, new.part, new.resets, <uint8_t>new.role):
-            raise MemoryError("no memory for the symbols of a history")
-        return 0
-
-    # Learns the symbols of n records, all or the ``chosen`` ones.
-    cdef int learn_symbols(self, const int32_t* symbols, const int32_t* chosen, int64_t n) except -1:
-        cdef int64_t i
-        cdef int32_t symbol
-        cdef Learned new
-        if self.unlearned == 0:
-            return 0
-        for i in range(n):
-            symbol = symbols[i if chosen is NULL else chosen[i]]
-            if self.table.role[symbol] == UNLEARNED:
-                new.part = self.table.part[symbol]
-                self.answers.learn(symbol, symbol_row(&self.table, symbol), &new)
-                self.mark(symbol, &new)
-                self.unlearned -= 1
+        if self.answers is not None and not briefly:
+            self.answers.learn_symbols(&self.table, into, NULL, n)
         return 0
 
     # Enters the model's answer; False without memory.
     cdef bint inquire(self, int32_t state, int32_t symbol) except -1:
-        cdef int32_t[64] few
-        cdef int32_t* many = few
         cdef int64_t count
-        cdef int i, entered
-        if self.answers is not None and not symbol & LEADS:
-            count = self.answers.ask(state, symbol)
-            return table_set(&self.table, state, symbol, self.answers.found, <int32_t>count)
         if symbol & LEADS:
-            states = [0] if self.leads(state, symbol & ~LEADS) else []
-        else:
-            states = self.answer(state, symbol)
-        if len(states) > 64:
-            many = <int32_t*>malloc(len(states) * sizeof(int32_t))
-            if many is NULL:
-                raise MemoryError("no memory for the answers of the model")
-        for i, other in enumerate(states):
-            many[i] = other
-        entered = table_set(&self.table, state, symbol, many, <int32_t>len(states))
-        if many is not few:
-            free(many)
-        return entered
+            return enter(&self.table, state, symbol, [0] if self.leads(state, symbol & ~LEADS) else [])
+        if self.answers is None:
+            return enter(&self.table, state, symbol, self.answer(state, symbol))
+        count = self.answers.ask(state, symbol)
+        return table_set(&self.table, state, symbol, self.answers.found, <int32_t>count)
 
     def row(self, int32_t symbol) -> tuple[int, ...]:
         """The ten words of a symbol's calls."""
@@ -341,7 +304,8 @@ cdef class Checker:
         if chosen is not None:
             its_chosen = <const int32_t*><size_t>chosen.ctypes.data
             n = len(chosen)
-        self.learn_symbols(its_symbols, its_chosen, n)
+        if self.answers is not None:
+            self.answers.learn_symbols(&self.table, its_symbols, its_chosen, n)
         self.depth.unknown_at = 0 if tried else INT64_MAX
         self.inside.built = False
         answer = self.find_order(native, <int32_t>n, its_symbols, its_chosen, state, parts,
@@ -365,32 +329,6 @@ cdef class Checker:
                     blocked = self.depth.lanes.ops[at].index
                     break
         return answer, way, blocked, self.spent, self.depth.seen.used
-
-    def follow(self, symbols, *, int32_t state=0) -> int:
-        """The number of calls, by symbol, that can follow one another from the state in this order.
-
-        Fewer, too, when the calls lead to more than MOST_FOLLOWED states, or the time is over.
-        """
-        cdef const int32_t* calls = <const int32_t*><size_t>symbols.ctypes.data
-        cdef int64_t i
-        cdef int64_t n = len(symbols)
-        cdef int32_t value, choice, before
-        cdef list states = [state]
-        self.learn_symbols(calls, NULL, n)
-        for i in range(n):
-            found = {}
-            for before in states:
-                value = transition(&self.table, before, calls[i])
-                if value == UNKNOWN_ANSWER:
-                    if monotonic_ns() > self.depth.deadline.at_ns or not self.inquire(before, calls[i]):
-                        return i
-                    value = transition(&self.table, before, calls[i])
-                for choice in range(n_next(&self.table, value)):
-                    found[next_state(&self.table, value, choice)] = None
-            if not found or len(found) > MOST_FOLLOWED:
-                return i
-            states = list(found)
-        return n
 
     def search_many(self, records, *, int32_t state=0, int64_t most_steps=INT64_MAX, bint remember=True):
         """Searches for each row of a two-dimensional array of records; returns an array of int8.
