@@ -242,7 +242,7 @@ def cold_start(code: str) -> float:
         ours, others = zip(
             *((of_process(command), of_process(["-c", code])) for _ in range(5)), strict=True
         )
-    return statistics.median(ours) / statistics.median(others)
+    return float(statistics.median(ours) / statistics.median(others))
 
 
 def of_process(arguments: Sequence[str]) -> float:
