@@ -13,18 +13,24 @@ infinite.
 from __future__ import annotations
 
 import itertools
+import resource
 import statistics
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache, partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Benchmark
+from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.generated import Cell, Line, short_cache_runs, simulate
-from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.histories.history import History, Operation, history_of
 from pulsar_ml.harness.histories.published import etcd_register, key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, ModelChecker, Options, check
 from pulsar_ml.harness.models import CasRegister, EvictingMap, KeyValueMap, Queue, Register, Stack
@@ -220,6 +226,33 @@ def held() -> float:
 
 KEPT_LIMIT = 3 * MEMORY / 2**20  # states, answers and configurations
 
+COLD = "processor time of a process, as a multiple of that of python -c"
+
+
+def cold_start(code: str) -> float:
+    """Return how often the command on a history of two operations takes the time of ``code``."""
+    operations = [
+        Operation(0, "write", (1,), None, 10, 15),
+        Operation(1, "read", (), 1, 12, 14),
+    ]
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "history.jsonl"
+        save_history(history_of(operations), path)
+        command = ["-m", "pulsar_ml", "linearize", str(path), "--model", "register"]
+        ours, others = zip(
+            *((of_process(command), of_process(["-c", code])) for _ in range(5)), strict=True
+        )
+    return float(statistics.median(ours) / statistics.median(others))
+
+
+def of_process(arguments: Sequence[str]) -> float:
+    """Return the seconds of processor time of Python with these arguments."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+
+
 BENCHMARKS = (
     Benchmark(
         "linearize: 3 threads, 12 operations, outcome table", short(True), "M/s"
@@ -257,4 +290,8 @@ BENCHMARKS = (
     Benchmark("linearize: queue, a million operations", lambda: monitored(False), "s"),
     Benchmark("linearize: stack, a million operations", lambda: monitored(True), "s"),
     Benchmark("linearize: memory of a search bounded by 64 MiB each", held, "MiB", KEPT_LIMIT),
+    Benchmark("linearize: command on a small file, beside `import numpy`",
+              lambda: cold_start("import numpy"), "x", about=COLD),
+    Benchmark("linearize: command on a small file, beside `pass`",
+              lambda: cold_start("pass"), "x", about=COLD),
 )  # fmt: skip

@@ -24,6 +24,7 @@ from typing import NamedTuple
 from benchmarks.measure import Benchmark
 from benchmarks.peers import porcupine
 from benchmarks.peers.porcupine.histories import Shape, lock, shapes
+from benchmarks.peers.porcupine.models import python_shapes
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.linearize import DEFAULT, UNKNOWN, check
 from pulsar_ml.harness.models import MODELS, Lock
@@ -124,17 +125,27 @@ def rows() -> Sequence[Benchmark]:
     return (*commands, *beside)
 
 
-BENCHMARKS = rows()
+def rows_of_python_models() -> Sequence[Benchmark]:
+    """Return the rows of models in Python, as a user would write them; none without Go."""
+    if not porcupine.available():
+        return ()
+    return [
+        Benchmark(f"porcupine: {shape.name}", partial(times, shape), "x", 1, True, enough=0.2)
+        for shape in python_shapes()
+    ]
+
+
+BENCHMARKS = (*rows(), *rows_of_python_models())
 
 
 def main() -> None:
     """Print one line for each row whose name has all words of the command line."""
     if not porcupine.available():
         sys.exit(porcupine.WITHOUT_GO)
-    for shape in shapes():
+    for shape in (*shapes(), *python_shapes()):
         if all(word in shape.name for word in sys.argv[1:]):
             found = compared(shape)
-            mark = " " if found.times >= 2 else "<"
+            mark = " " if found.times >= (1 if shape.name.startswith("Python") else 2) else "<"
             print(
                 f"{mark} {shape.name:68} {found.ours:10.2f} {found.theirs:10.2f} ms "
                 f"{found.times:7.1f} x  unanswered {found.unanswered} "

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from operator import itemgetter
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import History
@@ -13,20 +13,23 @@ from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
-from pulsar_ml.harness.linearize.monitors import judge
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
+from pulsar_ml.harness.linearize.parts.guide import follows, proposal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen, Searches
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
 from pulsar_ml.harness.models.model import Keyed
 
-FEW_STEPS = 32  # search steps for each call before a monitor is tried, or in the first round
+FEW_STEPS = 32  # search steps for each call before a monitor is tried
+FIRST_STEPS = 2  # search steps for each call in the first round of parts
+GUIDED_STEPS = 8  # search steps for each call before the guide is asked
 QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
 
 Finding = Verdict | Illegal
 Part = tuple[object, Chosen]  # a key, and its calls
+Open = tuple[Part, Verdict]  # a part without an answer yet
 
 
 def check(
@@ -97,25 +100,38 @@ class Check:
             if found is not None:
                 return found
         try:
-            symbols, checker = searches.symbols, searches.checker
+            symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
             return self.unknown(None, str(error))
         if len(parts) < 2:
             part: Part = (parts[0][0] if parts else None, None)
-            return self.in_time(part, self.of_part(part, monitor, self.effort.left))
+            return self.in_time(part, self.of_whole(part, monitor))
         return self.of_parts(list(parts))
+
+    def of_whole(self, part: Part, monitor: str) -> Finding:
+        """Check a history of one part: briefly, then with an order of the guide."""
+        few = GUIDED_STEPS * len(self.records)
+        if not monitor and few < self.effort.left:
+            found = self.of_part(part, "", few)
+            if isinstance(found, Illegal) or not found.reason.startswith(STEPS):
+                return found
+            order = proposal(self.searches).order
+            if order is not None and follows(self.searches, order):
+                return self.legal(tuple(order.tolist()))
+        return self.of_part(part, monitor, self.effort.left)
 
     def of_parts(self, parts: list[Part]) -> Finding:
         """Check parts in rounds with four times the steps of the round before.
 
-        A part that is easy to refute is found, however hard the others are.
+        A part that is easy to refute is found, however hard the others are. After two rounds,
+        the guide's orders are tried.
         """
         orders: list[tuple[int, ...] | None] = []
-        unknown: list[tuple[Part, Verdict]] = []
-        waiting, few = parts, FEW_STEPS
+        unknown: list[Open] = []
+        waiting, few = parts, FIRST_STEPS
         while waiting:
-            again: list[tuple[Part, Verdict]] = []
+            again: list[Open] = []
             for part in waiting:
                 chosen = part[1]
                 size = len(self.records) if chosen is None else len(chosen)
@@ -128,7 +144,10 @@ class Check:
                     again.append((part, found))
                 else:
                     unknown.append((part, found))
-            few *= 4
+            if few == GUIDED_STEPS and again:
+                again, more = self.guided(again)
+                orders += more
+            few = max(1, 4 * few)
             waiting = [part for part, _ in again]
             if self.effort.left == 0 or self.effort.late:
                 unknown += again
@@ -147,6 +166,22 @@ class Check:
             count = f"{len(unanswered)} of {len(parts)} keys have no answer"
             return self.unknown(first.key, f"{first.reason}; {count}")
         return self.legal(self.join_orders(orders))
+
+    def guided(self, open_: list[Open]) -> tuple[list[Open], list[tuple[int, ...]]]:
+        """Return the parts without an order of the guide, a suspect one first, and the orders."""
+        guide = proposal(self.searches)
+        if guide.suspect >= 0:
+            open_ = sorted(open_, key=lambda one: guide.suspect not in indices(one[0]))
+        if guide.order is None:
+            return open_, []
+        left, orders = [], []
+        for one in open_:
+            order = guide.order[np.isin(guide.order, indices(one[0]))]
+            if follows(self.searches, order):
+                orders.append(tuple(order.tolist()))
+            else:
+                left.append(one)
+        return left, orders
 
     def of_part(self, part: Part, monitor: str, most: int) -> Finding:
         """Check the calls of one key: a short search first, then algorithms that may be faster."""
@@ -247,6 +282,8 @@ class Check:
 
     def by_monitor(self, monitor: str) -> Finding | None:
         """Run a monitor; None when the history does not qualify."""
+        from pulsar_ml.harness.linearize.monitors import judge
+
         judgement = judge(monitor, self.searches.history, self.searches.model)
         if judgement is None:
             return None
@@ -268,14 +305,16 @@ class Check:
 
     def join_orders(self, orders: list[tuple[int, ...] | None]) -> tuple[int, ...] | None:
         """Merge the orders of the keys: every call takes effect at a moment of its interval."""
-        invoked = self.records["invoked"].tolist()
-        placed: list[tuple[int, int]] = []
-        for order in orders:
-            if order is None:
-                return None
-            now = 0
-            for place, index in enumerate(order):
-                now = invoked[index] if place == 0 else max(now, invoked[index])
-                placed.append((now, index))
-        placed.sort(key=itemgetter(0))
-        return tuple(index for _, index in placed)
+        if any(order is None for order in orders):
+            return None
+        invoked = self.records["invoked"]
+        placed = [np.array(order, dtype=np.int64) for order in orders]
+        moments = [np.maximum.accumulate(invoked[order]) for order in placed]
+        first = np.argsort(np.concatenate(moments), kind="stable")
+        return tuple(np.concatenate(placed)[first].tolist())
+
+
+def indices(part: Part) -> NDArray[np.int32]:
+    """Return the calls of one of several parts."""
+    assert part[1] is not None
+    return part[1]

@@ -9,12 +9,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.histories.history import History, Signature, decoder
+from pulsar_ml.harness.histories.history import UNKNOWN, Call, History, Signature, decoder
 from pulsar_ml.harness.linearize.search._answers import Answers
 from pulsar_ml.harness.linearize.search._native import Checker
 
 MEMORY = 1 << 30
-ANY_CALL, AN_END, IDLE_END = range(3)  # the role of a call; see Role in table.pxd
 
 
 class HashedState:
@@ -39,6 +38,9 @@ class ModelChecker(Answers):
     The checker caches every answer of the model, and the verdict of every short history, so that a
     Python model is called only for new questions. ``memory`` bounds, in bytes, each of the model's
     states, its answers, a search, and the table of verdicts. Not thread-safe.
+
+    ``by_key`` is for a :class:`Keyed` model and searches whose every state is that of one key: the
+    states are those of the inner model, which all keys share.
     """
 
     def __init__(
@@ -48,50 +50,43 @@ class ModelChecker(Answers):
         values: Sequence[object] = (),
         *,
         memory: int = MEMORY,
+        by_key: bool = False,
     ) -> None:
         self.model = model
         self.signatures = tuple(signatures)
         self.values = values
         self.memory = memory
-        self.decode = decoder(self.signatures, values)
-        self.rows: dict[tuple[int, ...], int] = {}  # row -> symbol
-        self.parts: list[int] = []  # the part of each symbol; -1: several parts
-        self.part_numbers: dict[Hashable, int] = {}
-        self.step = model.step
-        self.is_pure = getattr(model, "pure", None)
+        self.decode_with(self.signatures, values, decoder(self.signatures, values), Call, UNKNOWN)
         self.part_of = getattr(model, "partition", None)
-        self.ends = getattr(model, "ends", None)
-        self.key_of = model.key if hasattr(model, "key") else None
-        if hasattr(model, "equal") and hasattr(model, "hash"):
-            self.key_of = functools.partial(HashedState, model)
-        self.looks_ahead = hasattr(model, "leads") and hasattr(model, "resets")
+        self.keyed = by_key
+        self.own = own = model.model if by_key else model
+        self.step = own.step
+        self.is_pure = getattr(own, "pure", None)
+        self.ends = getattr(own, "ends", None)
+        self.over = getattr(own, "over", None)
+        self.key_of = own.key if hasattr(own, "key") else None
+        if hasattr(own, "equal") and hasattr(own, "hash"):
+            self.key_of = functools.partial(HashedState, own)
+        self.looks_ahead = hasattr(own, "leads") and hasattr(own, "resets")
+        self.resets = own.resets if self.looks_ahead else None
+        self.known_rows: dict[tuple[int, ...], int] = {}  # row -> symbol
         self.native = Checker(
-            self.learn,
-            self.answer,
-            self.leads if self.looks_ahead else None,
+            self,
+            leads=self.leads if self.looks_ahead else None,
             by_thread=bool(getattr(model, "by_thread", False)),
             memory=memory,
         )
-        self.start = self.number(model.init())
+        self.start = self.number(own.init())
 
-    def learn(self, symbol: int, row: tuple[int, ...]) -> tuple[bool, int, bool, int]:
-        call = self.decode(row[0] >> 1, row[2:5], None if row[0] & 1 else row[5:], row[1])
-        self.calls.append(call)
-        self.rows[row] = symbol
-        pure = self.is_pure is not None and bool(self.is_pure(call))
-        self.pure.append(pure)
-        part = 0
-        if self.part_of is not None:
-            key = self.part_of(call)
-            part = -1 if key is None else self.part_numbers.setdefault(key, len(self.part_numbers))
-            self.parts.append(part)
-        role = ANY_CALL
-        if self.ends is not None and self.ends(call):
-            role = IDLE_END if self.model.over(call) else AN_END
-        return pure, part, self.looks_ahead and bool(self.model.resets(call)), role
+    @property
+    def rows(self) -> dict[tuple[int, ...], int]:
+        """The symbol of each row of words."""
+        for symbol in range(len(self.known_rows), len(self.calls)):
+            self.known_rows[self.native.row(symbol)] = symbol
+        return self.known_rows
 
     def leads(self, state: int, symbol: int) -> bool:
-        return bool(self.model.leads(self.states[state], self.calls[symbol]))
+        return bool(self.own.leads(self.states[state], self.calls[symbol]))
 
     def check_many(
         self, records: NDArray[np.void], *, most_steps: int = 1_000_000

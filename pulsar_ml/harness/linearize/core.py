@@ -184,8 +184,8 @@ class Shrinking:
         if self.looked_up > MOST_LOOKED_UP:
             raise StatesFull("the limit of answers for shrinking is reached")
         if key not in self.answers:
-            if self.checker.answer_count > self.most_answers:
-                raise StatesFull("the limit of answers for shrinking is reached")
+            if self.checker.answer_count > self.most_answers or self.part.effort.late:
+                raise StatesFull("the limit of answers or of time for shrinking is reached")
             self.answers[key] = self.checker.answer(state, symbol)
         return self.answers[key]
 

@@ -14,7 +14,6 @@ from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import RETURNED
 from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
-from pulsar_ml.harness.linearize.core import few_states, minimal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
     PROGRAM_ORDER,
@@ -74,6 +73,8 @@ def explained(illegal: Illegal, searches: Searches) -> Verdict:
 
 def with_core(illegal: Illegal, searches: Searches) -> Verdict:
     """Return the verdict with the order, the blocked call and the core."""
+    from pulsar_ml.harness.linearize.core import minimal
+
     records, chosen = searches.records, illegal.chosen
     if chosen is None:
         chosen = np.arange(len(records), dtype=np.int32)
@@ -186,6 +187,8 @@ def weaker_as_is(searches: Searches) -> dict[str, str]:
 
 def weaker_answer(searches: Searches, criterion: int, pieces: Sequence[Chosen]) -> str:
     """Return illegal if a piece is illegal, legal if all pieces are legal, else unknown."""
+    from pulsar_ml.harness.linearize.core import few_states
+
     answers = set()
     with few_states(searches, WEAKER_STATES):
         for piece in pieces:

@@ -17,6 +17,7 @@ from pulsar_ml.harness.linearize.objects._objects import Objects
 from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for
+from pulsar_ml.harness.models.model import Keyed
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 STEPS, MEMORY_FULL, TIME = ANSWERS[2:5]
@@ -45,6 +46,7 @@ class Searches:
         self.options = options
         self.effort = effort
         self.prepared = checker
+        self.own = checker is None  # a checker that is made here ends with these searches
         self.cells: Cells | None = None
         self.parts: Parts | None = None  # maps of strings, or other objects
         if options.natively:
@@ -81,21 +83,35 @@ class Searches:
         if self.prepared is None:
             history = self.history
             self.prepared = ModelChecker(
-                self.model, history.signatures, history.values, memory=self.options.memory
+                self.model,
+                history.signatures,
+                history.values,
+                memory=self.options.memory,
+                by_key=type(self.model) is Keyed and self.options.partition,
             )
         self.prepared.native.deadline_ns = self.effort.deadline_ns
         return self.prepared
 
     def close(self) -> None:
-        """Let later users of a kept checker search without this check's deadline."""
-        if self.prepared is not None:
-            self.prepared.native.deadline_ns = FOR_EVER
+        """End the searches; a kept checker can be used again, without this check's deadline."""
+        if self.prepared is None:
+            return
+        self.prepared.native.deadline_ns = FOR_EVER
+        if self.own:
+            self.prepared.native.close()  # it refers to its model, and the model's to it
+            self.prepared = None
 
     @property
     def symbols(self) -> NDArray[np.int32]:
         """The number of each call among the distinct calls of the checker."""
         if self._symbols is None:
             self._symbols = self.checker.native.symbols(self.records)
+        return self._symbols
+
+    def sorted_symbols(self) -> NDArray[np.int32]:
+        """Return the symbols, of which no more than their parts need be known."""
+        if self._symbols is None:
+            self._symbols = self.checker.native.symbols(self.records, briefly=True)
         return self._symbols
 
     def of_model(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import time
 from collections import deque
 from collections.abc import Iterable
 from typing import Any
@@ -17,8 +18,10 @@ MOST_STATES = 50
 MOST_CALLS = 50
 
 
-def check_model(model: Any, history: History) -> None:
+def check_model(model: Any, history: History, *, seconds: float | None = None) -> None:
     """Check a model on up to 50 calls of ``history``, from up to 50 states that they lead to.
+
+    After ``seconds``, no further step is checked.
 
     Raises UsageError for a call with another number of arguments than the model's ``operations``
     say. Raises ModelError when ``init()`` or ``step()`` is missing or raises; when a step returns
@@ -32,6 +35,7 @@ def check_model(model: Any, history: History) -> None:
     if hasattr(model, "equal") != hasattr(model, "hash"):
         raise ModelError("a model with equal() also has hash(), and the other way round")
     check_arguments(model, history)
+    end = None if seconds is None else time.monotonic() + seconds
     calls = some_calls(model, history)
     with blamed("init()"):
         initial = model.init()
@@ -43,6 +47,8 @@ def check_model(model: Any, history: History) -> None:
     while waiting and len(seen) < MOST_STATES:
         state = waiting.popleft()
         for call in calls:
+            if end is not None and time.monotonic() > end:
+                return
             for after in check_step(model, state, call):
                 if len(seen) < MOST_STATES and not any(same(model, after, other) for other in seen):
                     seen.append(after)

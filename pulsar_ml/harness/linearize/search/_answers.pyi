@@ -1,9 +1,9 @@
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
 from typing_extensions import disjoint_base
 
-from pulsar_ml.harness.histories.history import Call
+from pulsar_ml.harness.histories.history import Call, Decoder, Signature
 
 class StatesFull(MemoryError): ...
 
@@ -17,11 +17,27 @@ class Answers:
     states: list[Any]
     calls: list[Call]
     pure: list[bool]
+    parts: list[int]
+    keyed: bool
     numbers: dict[Any, int]
+    part_numbers: dict[Hashable, int]
+    is_pure: Callable[[Call], bool] | None
+    part_of: Callable[[Call], Hashable] | None
+    ends: Callable[[Call], bool] | None
+    over: Callable[[Call], bool] | None
+    resets: Callable[[Call], bool] | None
     memory: int
     state_bytes: int
     most_states: int
     answer_count: int
 
+    def decode_with(
+        self,
+        signatures: Sequence[Signature],
+        values: Sequence[object],
+        decode: Decoder,
+        call_class: type[Call],
+        unknown: object,
+    ) -> None: ...
     def number(self, state: Any) -> int: ...
     def answer(self, state: int, symbol: int) -> list[int]: ...

@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import sys
 
-from libc.stdint cimport int64_t
+from cpython.dict cimport PyDict_GetItemWithError
+from cpython.object cimport PyObject
+from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdlib cimport free, malloc, realloc
+from pulsar_ml.harness.linearize.search.table cimport (
+    AN_END, ANY_CALL, IDLE_END, UNLEARNED, Table, mark_symbol, symbol_row, table_set,
+)
 
 from pulsar_ml.harness.models.model import ModelError
 
@@ -23,15 +29,29 @@ cdef class Answers:
     """The numbered states that ``step`` led to, and the numbered calls.
 
     ``key_of`` returns the identity of a state; None: the state itself. ``memory`` bounds, in bytes,
-    the size of the states. ``answer_count`` counts the calls of the model.
+    the size of the states. ``answer_count`` counts the calls of the model. ``decode`` turns words
+    into a call; ``is_pure``, ``part_of``, ``ends``, ``over`` and ``resets`` are methods of the
+    model, or None. With ``keyed``, they and ``step`` belong to the model of one key, and the calls
+    are without their first argument, the key; only ``part_of`` takes whole calls.
     """
 
     def __cinit__(self, *args, **kwargs):
         self.states, self.calls, self.pure, self.numbers = [], [], [], {}
+        self.parts, self.part_numbers, self.kinds = [], {}, []
         self.most_states = sys.maxsize
+
+    def __dealloc__(self):
+        free(self.found)
+
+    def decode_with(self, signatures, values, decode, call_class, unknown):
+        """Set the meaning of words in records; ``decode`` is for words that are no values."""
+        self.kinds = [one.name if one.result == "value" else None for one in signatures]
+        self.values, self.decode = tuple(values), decode
+        self.call_class, self.unknown = call_class, unknown
 
     cpdef int64_t number(self, object state) except -1:
         cdef Numbered numbered = None
+        cdef PyObject* known
         if self.key_of is None and isinstance(state, Numbered):
             numbered = <Numbered>state
             if numbered.owner is self:
@@ -39,13 +59,13 @@ cdef class Answers:
         key = state if self.key_of is None else self.key_of(state)
         if numbered is None or numbered.owner is not None:
             try:
-                number = self.numbers.get(key)
+                known = PyDict_GetItemWithError(self.numbers, key)
             except TypeError as error:
                 raise ModelError(
                     f"a state must be hashable, or the model have equal() and hash(): {error}"
                 ) from None
-            if number is not None:
-                return number
+            if known is not NULL:
+                return <object>known
         self.state_bytes += <int64_t>state.__sizeof__() + STATE_BYTES
         if self.state_bytes > self.memory or len(self.states) >= self.most_states:
             raise StatesFull(f"the model's states take more than {self.memory} bytes")
@@ -57,15 +77,126 @@ cdef class Answers:
         self.states.append(state)
         return number
 
-    cpdef list answer(self, int64_t state, int64_t symbol):
-        """The numbers of the states to which the call may lead from the state."""
+    # Writes the states to which the call may lead into ``found``; returns their number.
+    cdef int64_t ask(self, int64_t state, int64_t symbol) except -1:
+        cdef int64_t number, i
+        cdef int64_t count = 0
         before, call = self.states[state], self.calls[symbol]
         self.answer_count += 1
-        found = [self.number(after) for after in self.step(before, call)]
-        if len(found) > 1:
-            found = list(dict.fromkeys(found))
-        if found and self.pure[symbol] and found != [state]:
+        for after in self.step(before, call):
+            number = self.number(after)
+            if count == self.found_room:
+                self.grow()
+            self.found[count] = <int32_t>number
+            count += 1
+        if count > 1:
+            for count, found in enumerate(dict.fromkeys([self.found[i] for i in range(count)])):
+                self.found[count] = found
+            count += 1
+        if count and self.pure[symbol] and (count > 1 or self.found[0] != state):
             raise ModelError(
-                f"the model calls {call} pure, yet it leads from {before!r} to {self.states[found[0]]!r}"
+                f"the model calls {call} pure, yet it leads from {before!r} to "
+                f"{self.states[self.found[0]]!r}"
             )
-        return found
+        return count
+
+    cdef int grow(self) except -1:
+        cdef int64_t room = 2 * self.found_room + 16
+        cdef int32_t* found = <int32_t*>realloc(self.found, <size_t>room * sizeof(int32_t))
+        if found is NULL:
+            raise MemoryError("no memory for the answers of the model")
+        self.found, self.found_room = found, room
+        return 0
+
+    cpdef list answer(self, int64_t state, int64_t symbol):
+        """The numbers of the states to which the call may lead from the state."""
+        cdef int64_t i
+        cdef int64_t count = self.ask(state, symbol)
+        return [self.found[i] for i in range(count)]
+
+    # The call of a row of words, without its first argument if ``inner``; see symbol_of() in
+    # table.pxd.
+    cdef object call_of(self, const int64_t* row, bint inner):
+        cdef int64_t operation = row[0] >> 1
+        cdef bint open_ = row[0] & 1
+        cdef int first = 2 + inner
+        cdef tuple values = self.values
+        name = self.kinds[operation]
+        if name is None:
+            words = None if open_ else (row[5], row[6], row[7], row[8], row[9])
+            name, arguments, result, thread = self.decode(
+                operation, (row[2], row[3], row[4]), words, row[1]
+            )
+            arguments = arguments[1:] if inner else arguments
+            return tuple.__new__(self.call_class, (name, arguments, result, thread))
+        result = self.unknown if open_ else values[row[5]]
+        if row[first] < 0:
+            arguments = ()
+        elif first == 4 or row[first + 1] < 0:
+            arguments = (values[row[first]],)
+        else:
+            arguments = tuple([values[row[i]] for i in range(first, 5) if row[i] >= 0])
+        return tuple.__new__(self.call_class, (name, arguments, result, row[1]))
+
+    # Enters a new symbol with its part; its call is learned when a search needs it.
+    cdef int sort(self, const int64_t* row, Learned* into) except -1:
+        cdef bint keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
+        call = None
+        into.part, into.pure, into.resets, into.role = 0, False, False, UNLEARNED
+        if self.part_of is not None:
+            if keyed:
+                key = self.values[row[2]]
+            else:
+                call = self.call_of(row, False)
+                key = self.part_of(call)
+            into.part = -1
+            if key is not None or keyed:
+                into.part = self.part_numbers.setdefault(key, len(self.part_numbers))
+            self.parts.append(into.part)
+        self.calls.append(None if self.keyed else call)
+        self.pure.append(False)
+        self.unlearned += 1
+        return 0
+
+    # Learns the call of a symbol.
+    cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1:
+        call = self.calls[symbol]
+        if call is None:
+            call = self.calls[symbol] = self.call_of(row, self.keyed)
+        into.role = ANY_CALL
+        into.pure = self.is_pure is not None and bool(self.is_pure(call))
+        self.pure[symbol] = into.pure
+        into.resets = self.resets is not None and bool(self.resets(call))
+        if self.ends is not None and self.ends(call):
+            into.role = IDLE_END if self.over(call) else AN_END
+        return 0
+
+    # Learns the symbols of n records, all or the ``chosen`` ones.
+    cdef int learn_symbols(self, Table* table, const int32_t* symbols, const int32_t* chosen,
+                           int64_t n) except -1:
+        cdef int64_t i
+        cdef int32_t symbol
+        cdef Learned new
+        if self.unlearned == 0:
+            return 0
+        for i in range(n):
+            symbol = symbols[i if chosen is NULL else chosen[i]]
+            if table.role[symbol] == UNLEARNED:
+                new.part = table.part[symbol]
+                self.learn(symbol, symbol_row(table, symbol), &new)
+                mark_symbol(table, symbol, new.pure, new.part, new.resets, <uint8_t>new.role)
+                self.unlearned -= 1
+        return 0
+
+
+# Enters states as the answer to a question; False without memory.
+cdef bint enter(Table* table, int32_t state, int32_t symbol, list states) except -1:
+    cdef int32_t* found = <int32_t*>malloc((len(states) + 1) * sizeof(int32_t))
+    cdef int i, entered
+    if found is NULL:
+        raise MemoryError("no memory for the answers of the model")
+    for i, other in enumerate(states):
+        found[i] = other
+    entered = table_set(table, state, symbol, found, <int32_t>len(states))
+    free(found)
+    return entered

@@ -5,6 +5,8 @@ import numpy as np
 from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
+from pulsar_ml.harness.linearize.search._answers import Answers
+
 ANSWERS: tuple[str, ...]
 RECORD: np.dtype[np.void]
 
@@ -19,16 +21,18 @@ class Checker:
 
     def __new__(
         cls,
-        learn: Callable[[int, tuple[int, ...]], tuple[bool, int, bool, int]],
-        answer: Callable[[int, int], Sequence[int]],
+        learn: Callable[[int, tuple[int, ...]], tuple[bool, int, bool, int]] | Answers,
+        answer: Callable[[int, int], Sequence[int]] | None = None,
         leads: Callable[[int, int], bool] | None = None,
         *,
         by_thread: bool = False,
         memory: int = ...,
     ) -> Self: ...
+    def close(self) -> None: ...
     def bytes(self) -> int: ...
+    def row(self, symbol: int) -> tuple[int, ...]: ...
     def oracle(self) -> object: ...
-    def symbols(self, records: NDArray[np.void]) -> NDArray[np.int32]: ...
+    def symbols(self, records: NDArray[np.void], *, briefly: bool = False) -> NDArray[np.int32]: ...
     def search(
         self,
         records: NDArray[np.void],

@@ -11,9 +11,10 @@ from libc.stdint cimport INT64_MAX, int8_t, int32_t, int64_t, uint8_t, uint64_t
 from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.linearize.search._answers cimport Answers, Learned, enter
 from pulsar_ml.harness.linearize.search.depth cimport (
-    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_TIME, Depth, depth_free, depth_run,
-    depth_start,
+    ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth,
+    depth_free, depth_run, depth_start,
 )
 from pulsar_ml.harness.linearize.search.inside cimport KNOWN_STEPS, Inside, legal_as_known
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
@@ -25,13 +26,17 @@ from pulsar_ml.harness.linearize.search.stream cimport (
     Stream, first_to_return, stream_free, stream_invoke, stream_open, stream_return,
 )
 from pulsar_ml.harness.linearize.search.table cimport (
-    LEADS, WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open, table_set,
+    LEADS, WORDS, Table, mark_symbol, symbol_of, symbol_row, table_bytes, table_close, table_open,
+    table_set,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 
 import numpy as np
 
 from pulsar_ml.harness.histories.history import RECORD
+
+cdef enum:
+    STEPS_WITH_GIL = 64
 
 ANSWERS = ("legal", "illegal", "out of steps", "out of memory", "out of time")
 
@@ -65,11 +70,12 @@ cdef class Checker:
     whether calls of the symbol are pure, the number of the part that they are about, whether they
     lead to one state from every state, and their Role. ``answer(state, symbol)`` returns the
     numbers of the states to which the call may lead; ``leads(state, symbol)`` is the model's
-    method, see model.py. ``memory`` bounds, in bytes, each of: symbols and transitions; the
-    configurations of a search; the outcome table.
+    method, see model.py. An :class:`Answers` as ``learn`` has both functions. ``memory`` bounds, in
+    bytes, each of: symbols and transitions; the configurations of a search; the outcome table.
     """
 
     cdef object learn, answer, leads
+    cdef Answers answers  # of the model; None: learn() and answer() have them
     cdef readonly bint by_thread
     cdef readonly int64_t memory
     cdef Table table
@@ -86,9 +92,11 @@ cdef class Checker:
     cdef readonly int64_t searches
     cdef readonly int64_t looked_up
 
-    def __cinit__(self, learn, answer, leads=None, *, bint by_thread=False, int64_t memory=1 << 30):
+    def __cinit__(self, learn, answer=None, leads=None, *, bint by_thread=False,
+                  int64_t memory=1 << 30):
         self.learn = learn
         self.answer = answer
+        self.answers = learn if isinstance(learn, Answers) else None
         self.leads = leads
         self.by_thread = by_thread
         self.memory = memory
@@ -117,6 +125,10 @@ cdef class Checker:
     def deadline_ns(self, int64_t moment):
         self.depth.deadline.at_ns = moment
 
+    def close(self):
+        """Let go of the model; there are no more searches."""
+        self.learn = self.answer = self.leads = self.answers = None
+
     def bytes(self) -> int:
         """The bytes of memory that the checker holds."""
         return table_bytes(&self.table) + pool_bytes(&self.depth.seen) + pool_bytes(&self.outcomes)
@@ -136,12 +148,13 @@ cdef class Checker:
                 self.everything[i] = <int32_t>i
         return 0
 
-    # Writes the symbols of n records into ``into``; learns new ones.
-    cdef int intern(self, const Record* records, int64_t n, int32_t* into) except -1:
+    # Writes the symbols of n records into ``into``; learns new ones, ``briefly`` only their parts.
+    cdef int intern(self, const Record* records, int64_t n, int32_t* into, bint briefly=False) except -1:
         cdef int64_t i
         cdef bint full = False
         cdef int j
         cdef const int64_t* row
+        cdef Learned new
         with nogil:
             for i in range(n):
                 into[i] = symbol_of(&self.table, &records[i], self.by_thread)
@@ -150,37 +163,41 @@ cdef class Checker:
             raise MemoryError("the symbols of this history need more memory than the checker may take")
         while self.known < self.table.symbols.used:
             row = symbol_row(&self.table, self.known)
-            pure, part, resets, role = self.learn(self.known, tuple([row[j] for j in range(WORDS)]))
-            if not mark_symbol(&self.table, self.known, pure, part, resets, role):
+            if self.answers is not None:
+                self.answers.sort(row, &new)
+            else:
+                words = tuple([row[j] for j in range(WORDS)])
+                new.pure, new.part, new.resets, new.role = self.learn(self.known, words)
+            if not mark_symbol(&self.table, self.known, new.pure, new.part, new.resets, <uint8_t>new.role):
                 raise MemoryError("no memory for the symbols of a history")
             self.known += 1
+        if self.answers is not None and not briefly:
+            self.answers.learn_symbols(&self.table, into, NULL, n)
         return 0
 
     # Enters the model's answer; False without memory.
     cdef bint inquire(self, int32_t state, int32_t symbol) except -1:
-        cdef int32_t[64] few
-        cdef int32_t* many = few
-        cdef int i, entered
+        cdef int64_t count
         if symbol & LEADS:
-            states = [0] if self.leads(state, symbol & ~LEADS) else []
-        else:
-            states = self.answer(state, symbol)
-        if len(states) > 64:
-            many = <int32_t*>malloc(len(states) * sizeof(int32_t))
-            if many is NULL:
-                raise MemoryError("no memory for the answers of the model")
-        for i, other in enumerate(states):
-            many[i] = other
-        entered = table_set(&self.table, state, symbol, many, <int32_t>len(states))
-        if many is not few:
-            free(many)
-        return entered
+            return enter(&self.table, state, symbol, [0] if self.leads(state, symbol & ~LEADS) else [])
+        if self.answers is None:
+            return enter(&self.table, state, symbol, self.answer(state, symbol))
+        count = self.answers.ask(state, symbol)
+        return table_set(&self.table, state, symbol, self.answers.found, <int32_t>count)
 
-    def symbols(self, records):
-        """The symbol of each record, as an array of int32."""
+    def row(self, int32_t symbol) -> tuple[int, ...]:
+        """The ten words of a symbol's calls."""
+        cdef const int64_t* row = symbol_row(&self.table, symbol)
+        return tuple([row[i] for i in range(WORDS)])
+
+    def symbols(self, records, *, bint briefly=False):
+        """The symbol of each record, as an array of int32.
+
+        ``briefly``: only the parts of new symbols are learned, and the rest when a search needs it.
+        """
         cdef const Record* native = records_of(records)
         symbols = np.empty(len(records), np.int32)
-        self.intern(native, len(records), <int32_t*><size_t>symbols.ctypes.data)
+        self.intern(native, len(records), <int32_t*><size_t>symbols.ctypes.data, briefly)
         return symbols
 
     def oracle(self):
@@ -209,9 +226,15 @@ cdef class Checker:
 
     cdef int run(self) except -1:
         cdef int answer
+        cdef int64_t most = self.depth.most_steps
         while True:
-            with nogil:
-                answer = depth_run(&self.depth, &self.table)
+            # The next missing answer is often near: a few steps keep the GIL.
+            self.depth.most_steps = min(most, self.depth.spent + STEPS_WITH_GIL)
+            answer = depth_run(&self.depth, &self.table)
+            self.depth.most_steps = most
+            if answer == OUT_OF_STEPS and self.depth.spent <= most:
+                with nogil:
+                    answer = depth_run(&self.depth, &self.table)
             if answer != MISSING_ANSWER:
                 return answer
             if monotonic_ns() > self.depth.deadline.at_ns:
@@ -281,6 +304,8 @@ cdef class Checker:
         if chosen is not None:
             its_chosen = <const int32_t*><size_t>chosen.ctypes.data
             n = len(chosen)
+        if self.answers is not None:
+            self.answers.learn_symbols(&self.table, its_symbols, its_chosen, n)
         self.depth.unknown_at = 0 if tried else INT64_MAX
         self.inside.built = False
         answer = self.find_order(native, <int32_t>n, its_symbols, its_chosen, state, parts,

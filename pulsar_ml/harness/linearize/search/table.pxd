@@ -31,6 +31,7 @@ cdef enum Role:
     ANY_CALL = 0
     AN_END = 1            # the end of a spanning call, which follows its beginning
     IDLE_END = 2          # an end that is legal in every state and changes nothing
+    UNLEARNED = 3         # only the part of the symbol is known
 
 
 cdef struct Transition:

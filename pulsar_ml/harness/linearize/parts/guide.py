@@ -1,0 +1,124 @@
+"""A guide: a model of this package that proposes orders for the model of a user.
+
+A user's model often has the operations of a register, a map or a queue. The native search for that
+object is much faster than one that calls Python, so it is run first. An order that it finds is a
+proposal: it counts only when the user's model allows each of its calls. "Illegal" is a hint which
+part to search first. So a guide that is wrong about the model costs time, and changes no answer.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, VALUE, History
+from pulsar_ml.harness.linearize.cells._parts import Parts
+from pulsar_ml.harness.linearize.effort import Effort
+from pulsar_ml.harness.linearize.search._answers import StatesFull
+from pulsar_ml.harness.linearize.search._native import ANSWERS
+from pulsar_ml.harness.linearize.searches import Searches
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
+from pulsar_ml.harness.models.cells import CasRegister, Counter
+from pulsar_ml.harness.models.collections import (
+    KeyValueMap,
+    Multiset,
+    PriorityQueue,
+    Queue,
+    Set,
+    Stack,
+)
+from pulsar_ml.harness.models.model import Keyed
+
+GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
+MOST_STATES = 1_000  # to which an order may lead
+STEPS_OF_GUIDE = 64  # the most steps of a guide for each call
+
+
+class Proposal(NamedTuple):
+    """An order of all calls to try, or a call of the part that is probably illegal."""
+
+    order: NDArray[np.int64] | None = None
+    suspect: int = -1
+
+
+def proposal(searches: Searches) -> Proposal:
+    """Return what a native search for an object with the same operations finds."""
+    model, history, effort = searches.model, searches.history, searches.effort
+    if not searches.options.natively or hasattr(model, "ends") or not len(history):
+        return Proposal()
+    guide = guide_for(model, history)
+    if guide is None:
+        return Proposal()
+    own = Searches(
+        history,
+        guide,
+        dataclasses.replace(searches.options, partition=True),
+        Effort(STEPS_OF_GUIDE * len(history), effort.deadline_ns),
+    )
+    native = own.cells if own.cells is not None and type(guide) is not Keyed else own.all_parts()
+    if native is None:
+        return Proposal()
+    most = min(STEPS_OF_GUIDE * len(history), effort.left)
+    answer, way, steps, _ = native.search(history.records, most_steps=most)
+    effort.add(steps, 0)
+    if answer >= 0 and ANSWERS[answer] == LEGAL:
+        return Proposal(np.array(way, dtype=np.int64))
+    if answer >= 0 and ANSWERS[answer] == ILLEGAL and isinstance(native, Parts):
+        calls = native.calls_of_part(history.records)
+        return Proposal(suspect=int(calls[0]) if calls is not None and len(calls) else -1)
+    return Proposal()
+
+
+def guide_for(model: Any, history: History) -> Any:
+    """Return a model of this package with the operations of the history; None: there is none."""
+    keyed = type(model) is Keyed
+    inner = model.model if keyed else model
+    used = operations(history)
+    for kind in GUIDES:
+        arguments = {name: count + keyed for name, count in kind.operations.items()}
+        if type(inner) is not kind and used.items() <= arguments.items():
+            guide = kind(inner.init()) if kind is CasRegister else kind()
+            return Keyed(guide) if keyed else guide
+    if keyed and used.items() <= dict(KeyValueMap.operations).items():
+        return KeyValueMap()  # a map is a text, or another value, for each key
+    return None
+
+
+def operations(history: History) -> dict[str, int]:
+    """Return the number of arguments of each operation in a history."""
+    records = history.records
+    found = {}
+    for number in np.unique(records["operation"]).tolist():
+        signature = history.signatures[number]
+        count = min(signature.arguments, MOST_ARGUMENTS)
+        if signature.result == VALUE:
+            first = records["arguments"][int(np.argmax(records["operation"] == number))]
+            count = int((first >= 0).sum())
+        found[signature.name] = count
+    return found
+
+
+def follows(searches: Searches, order: NDArray[np.int64]) -> bool:
+    """Return True if the user's model allows the calls in this order.
+
+    False, too, when they lead to too many states, or a limit of memory or time is reached.
+    """
+    checker, effort = searches.checker, searches.effort
+    effort.add(len(order), 0)
+    symbols = checker.native.symbols(np.ascontiguousarray(searches.records[order]))
+    states = [checker.start]
+    try:
+        for symbol in symbols.tolist():
+            if len(states) == 1:
+                states = checker.answer(states[0], symbol)
+            else:
+                found = [after for state in states for after in checker.answer(state, symbol)]
+                states = list(dict.fromkeys(found))
+            if not 0 < len(states) <= MOST_STATES or effort.late:
+                return False
+    except StatesFull:
+        return False
+    return True

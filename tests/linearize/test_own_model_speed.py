@@ -1,0 +1,207 @@
+"""A user's model in Python: each question is put to it once, and a guide changes no answer."""
+
+from __future__ import annotations
+
+import importlib
+from collections import Counter
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from hypothesis import given, settings
+
+from benchmarks.peers.porcupine.models import Exchanged, Text, Texts
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
+from pulsar_ml.harness.histories.published import key_value
+from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.core import Shrinking
+from pulsar_ml.harness.linearize.effort import Effort
+from pulsar_ml.harness.linearize.parts import guide
+from pulsar_ml.harness.linearize.search._answers import StatesFull
+from pulsar_ml.harness.linearize.searches import Searches
+from pulsar_ml.harness.models import CasRegister, KeyValueMap, Queue
+from pulsar_ml.harness.models.conformance import check_model
+from pulsar_ml.harness.models.model import Keyed
+from tests.linearize.histories import SHAPES, histories
+from tests.linearize.oracle import REAL_TIME, oracle, relation, respects
+
+QUICK = Options(explain=False)
+ALONE = Options(explain=False, natively=False)  # without a guide
+BUSY = key_value(2, clients=50, operations=1300, keys=10)
+
+
+class Counted:
+    """A model that counts the questions to it."""
+
+    def __init__(self, model: Any) -> None:
+        self.model = model
+        self.questions: Counter[object] = Counter()
+
+    def init(self) -> Any:
+        return self.model.init()
+
+    def step(self, state: Any, call: Call) -> Iterable[Any]:
+        self.questions[state, call] += 1
+        return self.model.step(state, call)  # type: ignore[no-any-return]
+
+    def pure(self, call: Call) -> bool:
+        return bool(self.model.pure(call))
+
+
+def test_a_state_and_a_call_are_asked_once() -> None:
+    """Keys share the states of their model, and rounds of the search its answers."""
+    operations = [Operation(at, "write", (at % 3,), None, 0, 100) for at in range(12)]
+    operations += [
+        Operation(20, "read", (), value, 101 + at, 102 + at) for at, value in ((0, 1), (5, 2))
+    ]
+    model = Counted(Exchanged())
+    verdict = check(history_of(operations), model, options=ALONE)
+    assert (verdict.answer, set(model.questions.values())) == (ILLEGAL, {1})
+    history = key_value(1, clients=10, operations=300, keys=10)
+    model = Counted(Text())
+    verdict = check(history, Keyed(model), options=ALONE)
+    assert verdict.answer == LEGAL
+    assert max(model.questions.values()) <= 10, "once for each key"
+    assert model.questions.total() < 2 * verdict.steps
+
+
+def test_the_guides_order_is_confirmed_by_the_model() -> None:
+    """Without the guide, the search ends without an answer."""
+    few = 20_000
+    for model in (Texts(), Keyed(Text())):
+        verdict = check(BUSY, model, options=Options(explain=False, most_steps=few))
+        assert verdict.answer == LEGAL and verdict.linearization is not None
+        assert sorted(verdict.linearization) == list(range(len(BUSY)))
+        assert respects_time(BUSY, verdict.linearization)
+        state = KeyValueMap().init()
+        for index in verdict.linearization:
+            (state,) = KeyValueMap().step(state, BUSY.call(index))
+        alone = Options(explain=False, most_steps=few, natively=False)
+        assert check(BUSY, model, options=alone).answer == UNKNOWN
+
+
+def respects_time(history: History, order: Iterable[int]) -> bool:
+    """Return True if no call in the order returned before an earlier one was invoked."""
+    latest = -1
+    for index in order:
+        record = history.records[index]
+        if int(record["returned"]) < latest:
+            return False
+        latest = max(latest, int(record["invoked"]))
+    return True
+
+
+class Lasting(Texts):
+    """A map of which no key can be deleted."""
+
+    def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
+        return [] if call.name == "delete" else super().step(state, call)
+
+
+class Choosy(Queue):
+    """A queue that never gives the value 0, nor is ever empty."""
+
+    monitor = ""
+
+    def step(self, state: tuple[Any, ...], call: Call) -> Iterable[tuple[Any, ...]]:
+        if call.name == "dequeue" and not call.pending and not call.result:
+            return []
+        return super().step(state, call)
+
+
+class Whole(CasRegister):
+    """A register of another class, and so a user's model, that is exactly the guide's."""
+
+
+@pytest.mark.parametrize(
+    ("name", "model"), [("map", Lasting()), ("queue", Choosy()), ("cas-register", Whole())]
+)
+def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
+    name: str, model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = importlib.import_module("pulsar_ml.harness.linearize.check")
+    monkeypatch.setattr(module, "FIRST_STEPS", 0)
+    monkeypatch.setattr(module, "GUIDED_STEPS", 0)  # the guide is asked at once
+    seen: Counter[str] = Counter()
+
+    def counted(searches: Searches) -> guide.Proposal:
+        seen["requests"] += 1
+        return proposal(searches)
+
+    proposal = guide.proposal
+    monkeypatch.setattr(module, "proposal", counted)
+
+    @settings(max_examples=60)
+    @given(histories(SHAPES[name]))
+    def run(history: History) -> None:
+        legal = oracle(history, model)
+        verdict = check(history, model, options=QUICK)
+        assert verdict.answer == (LEGAL if legal else ILLEGAL)
+        if verdict.linearization is not None:
+            assert respects(verdict.linearization, relation(history, REAL_TIME))
+        searches = Searches(history, model, QUICK, Effort(10**6))
+        found = guide.proposal(searches)
+        seen["wrong" if found.order is not None and not legal else "right"] += 1
+
+    run()
+    assert seen["requests"] and seen["right"] and (bool(seen["wrong"]) != (type(model) is Whole))
+
+
+def test_a_model_of_other_operations_has_no_guide() -> None:
+    history = history_of([Operation(0, "jump", (1,), None, 0, 1)])
+    assert guide.guide_for(object(), history) is None
+    assert isinstance(guide.guide_for(Texts(), BUSY), KeyValueMap)
+    assert isinstance(guide.guide_for(Keyed(Text()), BUSY), KeyValueMap)
+
+
+def test_a_key_that_is_null_is_a_key() -> None:
+    def history(read: int) -> History:
+        return history_of(
+            [
+                Operation(0, "write", (None, 1), None, 0, 1),
+                Operation(0, "write", ("a", 2), None, 2, 3),
+                Operation(0, "read", (None,), read, 4, 5),
+            ]
+        )
+
+    for options in (QUICK, ALONE, Options(explain=False, partition=False)):
+        assert check(history(1), Keyed(Exchanged()), options=options).answer == LEGAL
+        assert check(history(2), Keyed(Exchanged()), options=options).answer == ILLEGAL
+
+
+class Slow:
+    """A register whose every step takes a second of a clock that it moves itself."""
+
+    def __init__(self, clock: list[float]) -> None:
+        self.clock = clock
+
+    def init(self) -> int:
+        return 0
+
+    def step(self, state: int, call: Call) -> Iterable[int]:
+        self.clock[0] += 1
+        if call.name == "read":
+            return [state] if call.pending or call.result == state else []
+        return [state + 1]
+
+
+def test_checks_of_a_models_contract_end_in_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = [0.0]
+    monkeypatch.setattr("time.monotonic", lambda: clock[0])
+    history = history_of([Operation(at, "write", (at,), None, 0, 9) for at in range(20)])
+    check_model(Slow(clock), history, seconds=10)
+    assert 10 < clock[0] <= 16, "the step that was under way, and its repetitions, end"
+    clock[0] = 0
+    check_model(Slow(clock), history)
+    assert clock[0] > 1_000
+
+
+def test_a_core_asks_the_model_nothing_when_the_time_is_over() -> None:
+    history = history_of([Operation(0, "write", (1,), None, 0, 1)])
+    searches = Searches(history, Exchanged(), ALONE, Effort(10**6))
+    shrinking = Shrinking(searches)
+    assert shrinking.answer(searches.checker.start, int(searches.symbols[0]))
+    late = Shrinking(searches)
+    searches.effort.deadline_ns = 1
+    with pytest.raises(StatesFull, match="of time"):
+        late.answer(searches.checker.start, int(searches.symbols[0]))
