@@ -82,6 +82,8 @@ class Model:
             return answer(TRACKED, paused)
         if operation == "clear":
             self.buckets.clear()
+            self.highest = 0
+            self.all_fixed = True
             return answer(TRACKED)
         if operation == "set_tick":
             self.tick = arguments[0]
