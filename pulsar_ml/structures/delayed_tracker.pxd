@@ -132,7 +132,7 @@ cdef inline void tracker_update_timer(DelayedTracker* tracker, int64_t now) noex
         return
     timer.armed = False
     timer.target = TIMER_OFF
-    if not tracker.count or delay_due(tracker.rule, tracker.tick, first) < now:
+    if not tracker.count or delay_due(tracker.rule, tracker.tick, first) <= now:
         return
     timer.armed = True
     timer.target = first

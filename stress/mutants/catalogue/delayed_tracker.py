@@ -17,10 +17,10 @@ timer.armed = False
 timer.target = TIMER_OFF
 if not tracker.count
 """.rstrip()
-        + " or delay_due(tracker.rule, tracker.tick, first) < now:\n    return\n",
+        + " or delay_due(tracker.rule, tracker.tick, first) <= now:\n    return\n",
         new="""
 timer.armed = False
-if not tracker.count or delay_due(tracker.rule, tracker.tick, first) < now:
+if not tracker.count or delay_due(tracker.rule, tracker.tick, first) <= now:
     return
 """,
         suite="delayed_tracker",
