@@ -6,18 +6,20 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/delayed_tracker.pxd"
 
+ARMING = """
+timer.armed = False
+timer.target = TIMER_OFF
+if not tracker.count or delay_due(tracker.rule, tracker.tick, first) <= now:
+    return
+"""
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H30",
         title="the timer is cancelled and keeps its target",
         origin="#25996, fixed by #26012",
         file=FILE,
-        old="""
-timer.armed = False
-timer.target = TIMER_OFF
-if not tracker.count
-""".rstrip()
-        + " or delay_due(tracker.rule, tracker.tick, first) <= now:\n    return\n",
+        old=ARMING,
         new="""
 timer.armed = False
 if not tracker.count or delay_due(tracker.rule, tracker.tick, first) <= now:
@@ -86,5 +88,31 @@ tracker.tick = tick
 """,
         suite="delayed_tracker",
         breaks="I93, I91",
+    ),
+    Mutant(
+        id="DT-clear",
+        title="a clear keeps the highest time, and that delays differed",
+        origin="4.2.4, mended in 5.0.1",
+        file=FILE,
+        old="""
+tracker.highest = 0
+tracker.all_fixed = True
+monitor_leave(&tracker.monitor)
+""",
+        new="monitor_leave(&tracker.monitor)",
+        suite="delayed_tracker",
+        breaks="linearizability",
+        rare=True,
+    ),
+    Mutant(
+        id="DT-due",
+        title="a timer is armed for a bucket that is due at this moment",
+        origin="found here by the comparison with 4.2.4 and 5.0.1",
+        file=FILE,
+        old=ARMING,
+        new=ARMING.replace("<= now", "< now"),
+        suite="delayed_tracker",
+        breaks="linearizability",
+        rare=True,
     ),
 )
