@@ -39,7 +39,10 @@ firsts, lengths = draw.integers(0, ENTRIES - 1), draw.integers(1, 6)
 class ReadAheadMachine(RuleBasedStateMachine):
     """One ledger, one cursor at its begin, and the model: the cached entries, the stalled reads."""
 
-    @initialize(limited=draw.sampled_from([True, True, False]), active=draw.sampled_from([True, True, False]))
+    @initialize(
+        limited=draw.sampled_from([True, True, False]),
+        active=draw.sampled_from([True, True, False]),
+    )
     def begin(self, limited: bool, active: bool) -> None:
         self.broker = Broker(MemoryStorage(), limit=LIMIT if limited else 0)
         self.active = active
@@ -101,7 +104,7 @@ class ReadAheadMachine(RuleBasedStateMachine):
         self, first: int, length: int, max_bytes: int, condition: bool, faults: tuple[Fault, ...]
     ) -> None:
         last = min(first + length, self.count) - 1
-        if first > last or set(range(first, last + 1)) & self.cached and faults:
+        if first > last or (faults and set(range(first, last + 1)) & self.cached):
             return
         wanted = self.begins(first, last, max_bytes, condition=condition)
         self.broker.storage.plan(*faults)
@@ -176,7 +179,9 @@ class ReadAheadMachine(RuleBasedStateMachine):
     def permits_are_those_of_stalled_reads(self) -> None:
         if hasattr(self, "broker"):
             limit = self.broker.limit
-            assert self.broker.factory.limiter.remaining == (limit - self.in_flight if limit else -1)
+            assert self.broker.factory.limiter.remaining == (
+                limit - self.in_flight if limit else -1
+            )
 
 
 def hunt() -> None:
@@ -235,11 +240,6 @@ MUTANTS = (
         "                discard(read.result())\n                on_done()\n",
     ),
     mutant(
-        "the entries of a read ahead are kept",
-        "                discard(read.result())\n            on_done()\n",
-        "                kept.append(read.result())\n            on_done()\n",
-    ),
-    mutant(
         "a closed handle is a failure",
         "isinstance(answer.exception(), LedgerHandleClosedError):",
         "isinstance(answer.exception(), KeyError):",
@@ -265,5 +265,5 @@ def test_reads_ahead_answer_as_their_model() -> None:
 def test_random_programs_find_each_mutant(mutant: Mutant) -> None:
     with applied(mutant) as changed:
         assert changed
-        with pytest.raises(Exception):
+        with pytest.raises((AssertionError, ExceptionGroup)):
             mutant.program()

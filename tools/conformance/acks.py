@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import pairwise
 from random import Random
 
 from pulsar_ml import AckState, InvalidPositionError, Position
@@ -68,14 +69,20 @@ class Acks:
 
     def __init__(self, words: Sequence[str]) -> None:
         self.start = int(words[2])
-        self.limits = {"max_ranges": int(words[3]), "max_batches": int(words[4])}
+        self.max_ranges, self.max_batches = int(words[3]), int(words[4])
         self.batches: set[tuple[int, int]] = set()
-        self.acks = AckState((self.start, -1), max_bytes=None, pause_dispatch=True, **self.limits)
+        self.acks = AckState(
+            (self.start, -1),
+            max_bytes=None,
+            max_ranges=self.max_ranges,
+            max_batches=self.max_batches,
+            pause_dispatch=True,
+        )
         self.end_ledgers()
 
     def end_ledgers(self) -> None:
         ledgers = [ledger for ledger in LOG if ledger >= self.start]
-        for ledger, following in zip(ledgers, ledgers[1:], strict=False):
+        for ledger, following in pairwise(ledgers):
             self.acks.end_ledger(ledger, LOG[ledger] - 1, following)
 
     def stored(self) -> AckState:
@@ -93,7 +100,7 @@ class Acks:
             indexes = [i for i in range(size) if acks.contains_index((ledger, entry), i)]
             if 0 < len(indexes) < size:
                 batches.append((ledger, entry, indexes))
-        return shown(tuple(acks.mark_delete_position), ranges, batches)
+        return shown(acks.mark_delete_position, ranges, batches)
 
     def restart(self) -> None:
         encoded = self.acks.encode()
@@ -103,8 +110,9 @@ class Acks:
             encoded.ranges,
             encoded.batches,
             max_bytes=None,
+            max_ranges=self.max_ranges,
+            max_batches=self.max_batches,
             pause_dispatch=True,
-            **self.limits,
         )
         self.end_ledgers()
 
@@ -116,7 +124,7 @@ class Acks:
                 if not self.acks.mark_delete(at) and at < self.acks.mark_delete_position:
                     return f"known {self.state(self.acks)}"
             else:
-                self.batches.add(tuple(at))
+                self.batches.add((at.ledger_id, at.entry_id))
                 self.acks.acknowledge_index(at, index[0], batch_size=SIZES[at.entry_id % 3])
         except InvalidPositionError:
             return f"refused {self.state(self.acks)}"

@@ -66,7 +66,7 @@ class Driver:
     """A process that answers traces until this process ends."""
 
     def __init__(self, command: Sequence[str]) -> None:
-        self.errors = tempfile.TemporaryFile("w+")
+        self.errors = tempfile.TemporaryFile("w+")  # noqa: SIM115
         self.process = subprocess.Popen(
             command,
             stdin=subprocess.PIPE,

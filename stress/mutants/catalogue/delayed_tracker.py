@@ -6,6 +6,14 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/delayed_tracker.pxd"
 
+# Of the programs that were written for a mutant.
+SETTINGS = {
+    "tick": (10, 10),
+    "strict": (0, 0),
+    "lookahead": (0, 0),
+    "start": (0, 0),
+    "spread": (5, 5),
+}
 ARMING = """
 timer.armed = False
 timer.target = TIMER_OFF
@@ -103,6 +111,11 @@ monitor_leave(&tracker.monitor)
         suite="delayed_tracker",
         breaks="linearizability",
         rare=True,
+        calls=(
+            (("add", 1, 60), ("add", 2, 30), ("clear",), ("add", 3, 50), ("should_pause",)),
+            (("count",),),
+        ),
+        settings=SETTINGS | {"lookahead": (1, 1)},
     ),
     Mutant(
         id="DT-due",
@@ -114,5 +127,10 @@ monitor_leave(&tracker.monitor)
         suite="delayed_tracker",
         breaks="linearizability",
         rare=True,
+        calls=(
+            (("add", 6, 8), ("pass_time", 8), ("fire",), ("add", 1, 20), ("timer",)),
+            (("count",),),
+        ),
+        settings=SETTINGS | {"tick": (3, 3), "strict": (1, 1)},
     ),
 )
