@@ -183,7 +183,7 @@ def test_a_message_that_comes_early_is_noticed() -> None:
 
 
 def test_a_clear_forgets_that_delays_differed() -> None:
-    """As in 5.0.1: messages of one delay pause deliveries again."""
+    """Messages of one delay pause deliveries again, as in 5.0.1."""
     pair = started(lookahead=1)
     pair.call("add", 1, 60)
     pair.call("add", 2, 30)
