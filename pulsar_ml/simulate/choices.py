@@ -118,6 +118,8 @@ def advice(choices: Sequence[Choice]) -> str:
     best = min(others, key=cost, default=today)
     more = (best.result.mean_pinned_bytes - today.result.mean_pinned_bytes) / MIB
     memory = f"{abs(more):,.1f} MiB {'more' if more >= 0 else 'less'} memory on average"
+    if abs(more) < 0.05:
+        memory = "as much memory on average"
     if best.gain(today) >= LEAST_GAIN:
         return (
             f"Set {best.names[0]}: {best.gain(today):.1%} fewer entries come from storage, "

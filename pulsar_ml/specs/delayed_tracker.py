@@ -82,6 +82,8 @@ class Model:
             return answer(TRACKED, paused)
         if operation == "clear":
             self.buckets.clear()
+            self.highest = 0
+            self.all_fixed = True
             return answer(TRACKED)
         if operation == "set_tick":
             self.tick = arguments[0]
@@ -138,7 +140,7 @@ class Model:
         if first == self.target:
             return
         self.target = None
-        if first is not None and self.rule.due(self.tick, first) >= now:
+        if first is not None and self.rule.due(self.tick, first) > now:
             self.target = first
             self.fire_at = self.rule.due(self.tick, first)
             if self.last_run is not None:

@@ -132,7 +132,7 @@ cdef inline void tracker_update_timer(DelayedTracker* tracker, int64_t now) noex
         return
     timer.armed = False
     timer.target = TIMER_OFF
-    if not tracker.count or delay_due(tracker.rule, tracker.tick, first) < now:
+    if not tracker.count or delay_due(tracker.rule, tracker.tick, first) <= now:
         return
     timer.armed = True
     timer.target = first
@@ -208,7 +208,7 @@ cdef inline int64_t delayed_tracker_scheduled(
     return n
 
 
-# Forgets all messages; timer, highest time and fixed delay stay.
+# Forgets all messages, as 5.0.1 does with the highest time and the fixed delay; the timer stays.
 cdef inline void delayed_tracker_clear(DelayedTracker* tracker) noexcept nogil:
     cdef int64_t key = 0
     cdef uint32_t handle
@@ -218,6 +218,8 @@ cdef inline void delayed_tracker_clear(DelayedTracker* tracker) noexcept nogil:
         if not handle:
             break
         tracker_take_out(tracker, handle, position(INT64_MAX, INT64_MAX))
+    tracker.highest = 0
+    tracker.all_fixed = True
     monitor_leave(&tracker.monitor)
 
 

@@ -33,6 +33,16 @@ RESIZED = [
     "new manager 400 50 1 0 40 0",
     *("put 2 3 7 29 1 1", "put 0 4 9 35 3 2", "put 1 4 9 35 2 3", "resize 100 90 4"),
 ]
+ONE_MORE = ["new acks 5 1 0 0", "ack 5 27", "ack 5 1", "store"]
+ARRAYS = ["new acks 3 1 0 1", "ack 3 9", "ack 4 1", "store"]
+ENTRIES = ["new acks 3 2 3 1", "ack 3 7", "ack 3 8", "ack 4 3", "store"]
+LEDGERS = ["new acks 3 2 100 0", "ack 3 11", "ack 3 3", "ack 4 0", "restart"]
+BATCHES = ["new acks 5 4 0 0", "index 5 1 0", "fits"]
+TICK = ["new delayed 8 0 0 21", "set_tick 0", "add 26 16", "timer"]
+CLEARED = [
+    "new delayed 8 0 1 0",
+    *("add 1 30", "add 2 12", "clear", "add 3 20", "should_pause"),
+]
 
 
 @pytest.mark.parametrize("subject", SUBJECTS)
@@ -96,6 +106,20 @@ def test_an_unlisted_difference_is_found_and_cut_down() -> None:
         ("5.0.1", RESIZED, "done 99 35 35 29 3 0 1", None),
         ("5.0.1", RESIZED, "done 98 35 35 28 3 0 0", None),
         ("5.0.1", ["new manager 400 50 1 0 40 1", *RESIZED[1:]], "done 99 35 35 29 3 0 0", None),
+        ("4.2.4", ONE_MORE, "5:-1 5:1-1 5:27-27", "acks-one-more"),
+        ("5.0.1", ONE_MORE, "5:-1 5:1-1 5:27-27", None),
+        ("4.2.4", ARRAYS, "3:-1 3:9-9 4:1-1", "acks-long-arrays"),
+        ("5.0.1", ARRAYS, "3:-1 3:9-9 4:1-1", None),
+        ("5.0.1", ENTRIES, "3:-1 3:7-8", "acks-long-arrays"),
+        ("5.0.1", ENTRIES, "3:-1", None),
+        ("5.0.1", LEDGERS, "3:-1 3:3-3 3:11-11", "acks-ledger-ends"),
+        ("5.0.1", LEDGERS, "3:-1 3:11-11 4:0-0", None),
+        ("4.2.4", BATCHES, "true", "acks-fit-batches"),
+        ("5.0.1", BATCHES, "true", None),
+        ("5.0.1", TICK, "at 11 1", "delayed-smaller-tick"),
+        ("5.0.1", TICK, "at 12 1", None),
+        ("4.2.4", CLEARED, "false 1", "delayed-clear"),
+        ("5.0.1", CLEARED, "false 1", None),
     ],
 )
 def test_a_listed_difference_has_its_release_and_the_right_answer(
@@ -111,6 +135,9 @@ def test_our_answers_to_the_listed_traces_are_right() -> None:
 
 
 def test_a_wrong_answer_of_ours_is_no_listed_difference() -> None:
+    assert Difference("4.2.4", tuple(ONE_MORE), "5:-1 5:27-27", "5:-1 5:1-1 5:27-27").name is None
+    assert Difference("4.2.4", tuple(BATCHES), "true", "false").name is None
+    assert Difference("4.2.4", tuple(TICK), "at 19 1", "at 11 1").name is None
     assert Difference("4.2.4", tuple(RANK), "5", "4").name is None
     assert Difference("5.0.1", tuple(SLOWEST), "3:4", "3:10").name is None
 

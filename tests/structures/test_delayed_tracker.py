@@ -180,3 +180,26 @@ def test_a_message_that_comes_early_is_noticed() -> None:
     pair.instance.call("early")
     with pytest.raises(InvariantViolation, match="I93"):
         pair.instance.call("scheduled", ALL)
+
+
+def test_a_clear_forgets_that_delays_differed() -> None:
+    """Messages of one delay pause deliveries again, as in 5.0.1."""
+    pair = started(lookahead=1)
+    pair.call("add", 1, 60)
+    pair.call("add", 2, 30)
+    assert pair.call("should_pause").words[0] == 0
+    pair.call("clear")
+    pair.call("add", 3, 50)
+    assert pair.call("should_pause").words[0] == 1
+    pair.instance.check()
+
+
+def test_a_bucket_that_is_due_has_no_timer() -> None:
+    """The dispatcher was told of the first message; the releases set no timer either."""
+    pair = started(tick=3, strict=1)
+    pair.call("add", 6, 8)
+    pair.call("pass_time", 8)
+    assert pair.call("fire").words[0] == 1
+    pair.call("add", 1, 20)
+    assert pair.call("timer").words[0] == 0
+    pair.instance.check()

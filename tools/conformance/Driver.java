@@ -30,8 +30,9 @@ import org.apache.bookkeeper.mledger.impl.ManagedCursorContainerImpl;
 import org.apache.commons.lang3.tuple.Pair;
 
 /**
- * Runs operation traces on the classes of a released managed-ledger jar. It reads one operation a line from its
- * standard input and prints one answer a line. A line that begins with "new" begins a trace.
+ * Runs operation traces on the classes of the released jars. It reads one operation a line from its
+ * standard input and prints one answer a line, at a line "flush" those to all lines before. A line that begins with
+ * "new" begins a trace.
  *
  * <p>Time is part of the traces: it is written into the wrappers and the waiting requests, which read the real clock.
  */
@@ -379,6 +380,8 @@ public final class Driver {
         return switch (words[1]) {
             case "caches" -> new Caches(words);
             case "limiter" -> new Limiter(words);
+            case "delayed" -> new DelayedSubject(words);
+            case "acks" -> new AckSubject(words);
             case "manager" -> new ManagerSubject(words);
             case "pending" -> new PendingSubject();
             default -> new Cursors(words[1]);
@@ -394,6 +397,12 @@ public final class Driver {
         Subject subject = null;
         boolean broken = false;
         for (String line = lines.readLine(); line != null; line = lines.readLine()) {
+            if (line.equals("flush")) {
+                answers.print(all);
+                answers.flush();
+                all.setLength(0);
+                continue;
+            }
             String[] words = line.split(" ");
             String answer = "begun";
             try {
@@ -414,7 +423,5 @@ public final class Driver {
             }
             all.append(answer).append('\n');
         }
-        answers.print(all);
-        answers.flush();
     }
 }

@@ -1,5 +1,6 @@
 package org.apache.bookkeeper.mledger.impl.cache;
 
+import java.io.PrintStream;
 import java.lang.reflect.Proxy;
 import java.util.HashMap;
 import java.util.List;
@@ -13,10 +14,12 @@ import org.apache.bookkeeper.mledger.impl.ManagedCursorContainerImpl;
 
 /**
  * Shows the findings of docs/upstream on the classes of a released managed-ledger jar: one line a check, with the
- * answer of the class and the right one. It needs nothing but the jar and its libraries.
+ * answer of the class and the right one. The findings of containers need nothing but the jar and its libraries; those
+ * of stored acknowledgements use AckSubject.
  */
 public final class Findings {
     private static final Map<String, ManagedCursor> CURSORS = new HashMap<>();
+    private static final StringBuilder LINES = new StringBuilder();
 
     private static ManagedCursor cursor(String name) {
         return CURSORS.computeIfAbsent(name, key -> (ManagedCursor) Proxy.newProxyInstance(
@@ -49,7 +52,8 @@ public final class Findings {
         } catch (RuntimeException error) {
             answer = "raised " + error.getClass().getSimpleName();
         }
-        System.out.println(name + ": " + answer + (answer.equals(right) ? ", right" : ", right is " + right));
+        LINES.append(name).append(": ").append(answer)
+                .append(answer.equals(right) ? ", right" : ", right is " + right).append('\n');
     }
 
     private static ActiveManagedCursorContainer active(long... positions) {
@@ -131,7 +135,31 @@ public final class Findings {
         return text(container.getSlowestCursorPosition());
     }
 
+    /** The last answer of a cursor whose state is stored; see AckSubject. */
+    private static String acks(String... lines) {
+        try {
+            AckSubject cursor = new AckSubject(lines[0].split(" "));
+            String answer = "";
+            for (String line : List.of(lines).subList(1, lines.length)) {
+                answer = cursor.call(line.split(" "));
+            }
+            return answer;
+        } catch (Exception error) {
+            throw new IllegalStateException(error);
+        }
+    }
+
     public static void main(String[] arguments) {
+        // What the classes log does not come between the lines.
+        PrintStream output = System.out;
+        System.setOut(System.err);
+        checks();
+        System.setOut(output);
+        output.print(LINES);
+        output.flush();
+    }
+
+    private static void checks() {
         show("active-rank, the tail leaves its group", "3", Findings::tailLeaves);
         show("active-rank, the tail comes back", "4", Findings::tailReturns);
         show("heap-slowest, after moves", "3", Findings::heapMoves);
@@ -140,5 +168,11 @@ public final class Findings {
         show("null-position, slowest after two", "1", Findings::nullTwice);
         show("null-position, slowest of the heap", "2", Findings::heapNull);
         show("added-twice, slowest of the heap", "none", Findings::addedTwice);
+        show("ack-limits, two ranges within two", "3:-1 3:7-8 4:3-3",
+                () -> acks("new acks 3 2 3 1", "ack 3 7", "ack 3 8", "ack 4 3", "store"));
+        show("ack-limits, one range of two", "5:-1 5:1-1",
+                () -> acks("new acks 5 1 0 0", "ack 5 27", "ack 5 1", "store"));
+        show("ack-limits, a batch that is not stored", "false",
+                () -> acks("new acks 5 4 0 0", "index 5 1 0", "fits"));
     }
 }

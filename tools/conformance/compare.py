@@ -29,7 +29,14 @@ class Difference:
 
     def text(self) -> str:
         lines = [f"managed-ledger {self.version}:", *(f"    {line}" for line in self.trace)]
-        return "\n".join([*lines, f"  ours:   {self.ours}", f"  theirs: {self.theirs}"])
+        return "\n".join(
+            [
+                *lines,
+                f"  {self.name or 'not listed'}",
+                f"  ours:   {self.ours}",
+                f"  theirs: {self.theirs}",
+            ]
+        )
 
 
 def difference(version: str, trace: Sequence[str], theirs: Sequence[str]) -> Difference | None:

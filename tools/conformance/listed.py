@@ -8,7 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-LISTED = ("active-rank", "heap-slowest", "limiter-behind-failed", "manager-resize")
+from tools.conformance.delayed import listed as listed_delayed
+from tools.conformance.right_acks import listed as listed_acks
+
+LISTED = (
+    "active-rank",
+    "heap-slowest",
+    "limiter-behind-failed",
+    "manager-resize",
+    "acks-one-more",
+    "acks-long-arrays",
+    "acks-ledger-ends",
+    "acks-fit-batches",
+    "delayed-smaller-tick",
+    "delayed-clear",
+)
 
 
 def positions(trace: Sequence[str]) -> dict[str, int]:
@@ -52,6 +66,10 @@ def evicted_at_once(words: Sequence[str], ours: Sequence[str], theirs: Sequence[
 def listed(version: str, trace: Sequence[str], ours: str, theirs: str) -> str | None:
     """The name of the listed difference that the last line of a trace shows, if any."""
     subject, operation = trace[0].split(" ")[1], trace[-1].split(" ")[0]
+    if subject == "delayed":
+        return listed_delayed(version, trace, ours, theirs)
+    if subject == "acks":
+        return listed_acks(version, trace, ours, theirs)
     if subject in ("active", "heap") and ours == right_answer(trace) and theirs != ours:
         if subject == "active" and operation == "rank" and version == "4.2.4":
             return "active-rank"

@@ -15,6 +15,8 @@ from pulsar_ml import (
     RangeCache,
     ReadLimitError,
 )
+from tools.conformance.acks import Acks
+from tools.conformance.delayed import Delayed
 from tools.conformance.manager import Manager
 from tools.conformance.pending import Pending
 
@@ -180,6 +182,10 @@ class Limiter:
 def subject_of(words: Sequence[str], version: str) -> Subject:
     if words[1] == "caches":
         return Caches(words, version)
+    if words[1] == "delayed":
+        return Delayed(words)
+    if words[1] == "acks":
+        return Acks(words)
     if words[1] == "pending":
         return Pending()
     if words[1] == "manager":

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from random import Random
 
-from tools.conformance import manager, pending
+from tools.conformance import acks, delayed, manager, pending
 
 KEYS, PLACES, NAMES, REQUESTS = 12, 8, "abcdefghijkl", 6
 
@@ -98,6 +98,8 @@ SUBJECTS: dict[str, Callable[[Random, int], Trace]] = {
     "limiter": limiter,
     "manager": manager.trace,
     "pending": pending.trace,
+    "delayed": delayed.trace,
+    "acks": acks.trace,
 }
 
 

@@ -6,21 +6,31 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/delayed_tracker.pxd"
 
+# Of the programs that were written for a mutant.
+SETTINGS = {
+    "tick": (10, 10),
+    "strict": (0, 0),
+    "lookahead": (0, 0),
+    "start": (0, 0),
+    "spread": (5, 5),
+}
+ARMING = """
+timer.armed = False
+timer.target = TIMER_OFF
+if not tracker.count or delay_due(tracker.rule, tracker.tick, first) <= now:
+    return
+"""
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H30",
         title="the timer is cancelled and keeps its target",
         origin="#25996, fixed by #26012",
         file=FILE,
-        old="""
-timer.armed = False
-timer.target = TIMER_OFF
-if not tracker.count
-""".rstrip()
-        + " or delay_due(tracker.rule, tracker.tick, first) < now:\n    return\n",
+        old=ARMING,
         new="""
 timer.armed = False
-if not tracker.count or delay_due(tracker.rule, tracker.tick, first) < now:
+if not tracker.count or delay_due(tracker.rule, tracker.tick, first) <= now:
     return
 """,
         suite="delayed_tracker",
@@ -86,5 +96,41 @@ tracker.tick = tick
 """,
         suite="delayed_tracker",
         breaks="I93, I91",
+    ),
+    Mutant(
+        id="DT-clear",
+        title="a clear keeps the highest time, and that delays differed",
+        origin="4.2.4, mended in 5.0.1",
+        file=FILE,
+        old="""
+tracker.highest = 0
+tracker.all_fixed = True
+monitor_leave(&tracker.monitor)
+""",
+        new="monitor_leave(&tracker.monitor)",
+        suite="delayed_tracker",
+        breaks="linearizability",
+        rare=True,
+        calls=(
+            (("add", 1, 60), ("add", 2, 30), ("clear",), ("add", 3, 50), ("should_pause",)),
+            (("count",),),
+        ),
+        settings=SETTINGS | {"lookahead": (1, 1)},
+    ),
+    Mutant(
+        id="DT-due",
+        title="a timer is armed for a bucket that is due at this moment",
+        origin="found here by the comparison with 4.2.4 and 5.0.1",
+        file=FILE,
+        old=ARMING,
+        new=ARMING.replace("<= now", "< now"),
+        suite="delayed_tracker",
+        breaks="linearizability",
+        rare=True,
+        calls=(
+            (("add", 6, 8), ("pass_time", 8), ("fire",), ("add", 1, 20), ("timer",)),
+            (("count",),),
+        ),
+        settings=SETTINGS | {"tick": (3, 3), "strict": (1, 1)},
     ),
 )

@@ -1,0 +1,1 @@
+"""State machines of parts of the managed ledger."""
