@@ -255,12 +255,11 @@ cdef inline bint limiter_try_acquire(
     cdef bint fits
     if limiter.maximum <= 0:
         return True
-    if permits > limiter.maximum:
-        permits = limiter.maximum
+    permits = min(permits, limiter.maximum)
     monitor_enter(&limiter.monitor)
     fits = not limiter.closed and not limiter.first and permits <= limiter.remaining
     if fits:
-        limiter.remaining -= permits
+        limiter.remaining = limiter.remaining - permits
         taken[0] = permits
     monitor_leave(&limiter.monitor)
     return fits

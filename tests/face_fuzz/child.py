@@ -37,7 +37,9 @@ def main() -> int:
     options.add_argument("--seed", type=int, required=True)
     options.add_argument("--calls", type=int, required=True)
     options.add_argument("--threads", type=int, default=1)
-    options.add_argument("--planted", choices=["", "crash", "hang", "overflow", "names"], default="")
+    options.add_argument(
+        "--planted", choices=["", "crash", "hang", "overflow", "names"], default=""
+    )
     arguments = options.parse_args()
     faulthandler.enable()
     # The parent sends it to a process that hangs.
