@@ -39,7 +39,7 @@ MUTANTS: tuple[Mutant, ...] = (
                 ("put_own", 0, 0),
                 ("remove_own", 26, 0),
             ),
-            (("put_own", 13, 0), ("find_own", 13, 0), ("find_own", 13, 0), ("find_own", 13, 0)),
+            (("put_own", 13, 0), ("find_own", 13, 0)),
         ),
         settings={"chunk_bits": (0, 0), "limit": (64, 64), "spread": (5, 5)},
     ),
