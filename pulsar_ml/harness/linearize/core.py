@@ -127,7 +127,7 @@ class Shrinking:
                 self.records, chosen=chosen, unconstrained=at_any_time, most_steps=STEPS_OF_ONE
             )
             self.steps_left -= steps
-            # The native search lets them take effect any number of times; the model may know better.
+            # The native search lets them take effect any number of times, the model fewer times.
             few = unconstrained and len(self.all_calls) - len(chosen) <= FEW_UNCONSTRAINED
             if ANSWERS[answer] != LEGAL or not few or len(chosen) > FEW_CALLS:
                 return ANSWERS[answer]

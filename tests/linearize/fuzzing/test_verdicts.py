@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -103,7 +104,7 @@ def test_without_an_explanation_the_answer_is_compared() -> None:
 # Histories of the comparison on which it found something: a core of a register that was too large,
 # because calls that were left out counted as ones of any number; and a core in program order
 # without the call that a crashed one comes behind.
-FOUND = {
+FOUND: dict[str, list[tuple[int, str, tuple[int, ...], Any, int, int | None]]] = {
     "cas-register": [
         (0, "read", (), 0, 1, 5),
         (2, "write", (2,), None, 3, 3),
