@@ -47,8 +47,8 @@ class Followed:
 class Follower:
     """Checks a history event by event.
 
-    With a :class:`Keyed` model, or a map, each key has a window of its own. Of each, the last
-    ``kept`` calls are not dropped with the past, so that an explanation has them.
+    With a :class:`Keyed` model, or a map, each key has a window of its own. Of each, the
+    past is dropped once it has more than ``kept`` calls; until then an explanation has them.
     """
 
     def __init__(

@@ -16,7 +16,7 @@ from pulsar_ml.harness.models.conformance import check_arguments
 from pulsar_ml.harness.models.model import describe_state
 
 MOST_TOGETHER = 20_000  # configurations while calls are under way; beyond, the past is kept
-KEPT = 200  # calls that are kept although their past could be dropped, to explain more
+KEPT = 200  # calls of a past that is not dropped yet, so that explanations have them
 MOST_CARRIED = 500  # configurations that are carried over
 FIRST_NAMED = 1 << 30  # numbers of threads that have names, for models that look at them
 EARLIER = "earlier calls"  # the name of the call that leads to one of the carried states
