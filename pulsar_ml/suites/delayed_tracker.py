@@ -31,4 +31,22 @@ SUITE = Suite(
             "timer": 2,
         },
     ),
+    # Enough messages for a block's other forms, and enough times for several pages of the index.
+    alone=ControlledSize(
+        operations=(20, 400),
+        sources=("add", "add_many"),
+        mix={
+            "add": 24,
+            "add_many": 4,
+            "pass_time": 10,
+            "scheduled": 6,
+            "has_message": 2,
+            "count": 2,
+            "should_pause": 1,
+            "clear": 1,
+            "set_tick": 1,
+            "fire": 3,
+            "timer": 2,
+        },
+    ),
 )

@@ -13,7 +13,7 @@ from typing import Any
 
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
 from pulsar_ml.campaign.store.counts import ProofCounts
-from pulsar_ml.campaign.trial.controlled import program_of, to_result
+from pulsar_ml.campaign.trial.controlled import program_of, steps_of, to_result
 from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
@@ -252,6 +252,7 @@ def explore_suite(
                 judge=judge,
                 on_batch=tell,
                 look=guide.look if guide else None,
+                **steps_of(size),
                 **options,
             )
             if guide:

@@ -48,6 +48,9 @@ class Suite:
         operations: default number of operations per thread and program.
         invariants: id -> sentence, for everything that this suite checks.
         controlled: default sizes of its programs under the engine.
+        alone: sizes of its programs of one thread under the engine. They are larger: no schedule
+            multiplies them, and their calls fill and empty what a few calls do not. Without a mix
+            or settings of their own, they have those of long programs.
         model: importable name of a module whose ``Model(settings, threads)`` is the sequential
             model of the operations; empty: answers are not compared with a model. A class
             ``Exact`` beside it judges programs of one thread, if ``Model`` allows whatever calls
@@ -65,5 +68,6 @@ class Suite:
     operations: int = 4000
     invariants: Mapping[str, str] = field(default_factory=dict)
     controlled: ControlledSize = ControlledSize()
+    alone: ControlledSize = ControlledSize(threads=(1, 1), operations=(20, 200))
     model: str = ""
     recorded: int = 12

@@ -7,10 +7,14 @@ from statistics import median
 
 from stress.mutants.automatic.hunting import (
     AGAIN,
+    CREATED,
+    CREATION,
+    CREATIONS,
     ENGINE,
     EXECUTIONS,
     FAULT,
     FAULTY_EXECUTIONS,
+    LARGE,
     LINEAR,
     LONGER,
     MODEL,
@@ -18,8 +22,10 @@ from stress.mutants.automatic.hunting import (
     ONE,
     PROGRAMS,
     SINGLE,
+    SINGLE_FAULTY,
     SINGLE_OPERATIONS,
     THREADS,
+    TIMES_FAULTY,
     TRIALS,
 )
 from stress.mutants.automatic.operators import OPERATORS
@@ -57,13 +63,17 @@ An equivalent mutant does not count. A survivor that nobody has read counts as n
 
 TECHNIQUES = {
     ONE: f"{SINGLE} programs of one thread with {SINGLE_OPERATIONS} operations, under the engine: "
-    "every invariant, leaks, memory that was freed.",
+    f"every invariant, leaks, memory that was freed. Behind the next three, {LARGE} larger programs "
+    "of one thread, of the suite's own sizes.",
     MODEL: "The same programs: answers that the suite's sequential model does not give.",
+    CREATION: f"The worlds of {CREATED} programs, created with each of their first {CREATIONS} "
+    "allocations failing in turn: refused, and nothing leaks.",
+    FAULT: f"{SINGLE_FAULTY} programs of one thread, {TIMES_FAULTY} executions each, in which an "
+    f"allocation may fail; in the end the programs of several threads, {FAULTY_EXECUTIONS} "
+    "executions each.",
     ENGINE: f"{PROGRAMS} small programs of several threads in mode c11, {EXECUTIONS} executions "
     "each: invariants, data races, leaks, deadlocks, crashes.",
     LINEAR: "The same executions: answers that no order of the calls explains by the model.",
-    FAULT: f"The same programs, {FAULTY_EXECUTIONS} executions each, in which an allocation may "
-    "fail.",
     THREADS: f"{TRIALS} long programs of the nearest suite with one thread, and {TRIALS} on real threads, "
     "for what survived all else.",
 }
