@@ -48,5 +48,11 @@ SUITE = Suite(
             "max_size": (0, 4096),
         },
         kinds=("policy",),
+        lives=(
+            ("put", "remove_range", "put"),
+            ("put", "dispatch", "drop"),
+            ("put", "put", "free", "put"),
+            ("put", "hold", "release", "clear"),
+        ),
     ),
 )

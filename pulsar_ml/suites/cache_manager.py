@@ -55,5 +55,13 @@ SUITE = Suite(
         },
         settings={"max_size": (0, 4096)},
         kinds=("policy",),
+        lives=(
+            ("put", "put", "evict"),
+            ("put", "put", "free", "put"),
+            ("put", "configure", "put"),
+            ("configure", "put", "tick"),
+            ("put", "tick", "configure"),
+            ("put", "remove_range", "put"),
+        ),
     ),
 )

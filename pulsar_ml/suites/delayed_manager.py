@@ -34,9 +34,16 @@ SUITE = Suite(
             "timer": 2,
             "topic": 1,
         },
+        lives=(
+            ("add", "pass_time", "fire"),
+            ("add", "pass_time", "scheduled", "mark_delete"),
+            ("add", "mark_delete", "mark_delete", "add"),
+            ("open", "add", "close", "open"),
+        ),
     ),
     alone=ControlledSize(
         operations=(20, 400),
+        spans={"entries": (1, 40)},
         sources=("add", "add_many"),
         mix={
             "open": 4,

@@ -56,7 +56,7 @@ MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer
 BOUND_SEPARATOR = "; "  # between the bounds of a search
-STEPS_ALONE = 2_000_000  # of an execution with one thread
+STEPS_ALONE = 500_000  # of an execution with one thread
 REUSE = "mixed"  # each execution decides whether freed memory is reused at once
 
 
@@ -276,6 +276,8 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         sources=size.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds,
+        lives=size.lives,
+        spans=size.spans,
     )
 
 
@@ -291,6 +293,7 @@ def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
         sources=size.sources or suite.controlled.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds or suite.controlled.kinds,
+        spans=size.spans,
     )
 
 

@@ -21,6 +21,9 @@ class ControlledSize:
         kinds: settings whose values are alternatives, such as policies, and no sizes.
         sources: operations that make what the others use; most programs begin with one.
         left_out: operations that do not occur, because one call may have thousands of steps.
+        lives: sequences of operations in the life of one thing, such as put, remove and put again.
+            In half of the programs a thread makes the calls of one, and others meet it.
+        spans: argument name -> range that replaces that of the operations, and lies within it.
     """
 
     threads: tuple[int, int] = (2, 3)
@@ -30,6 +33,8 @@ class ControlledSize:
     kinds: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    lives: tuple[tuple[str, ...], ...] = ()
+    spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,11 +30,11 @@ from stress.mutants.faults.weakened_orders import order_of
 from stress.mutants.sources.digests import reached
 from stress.mutants.table.techniques import verdict_of
 
-SINGLE = 200  # programs of one thread
+SINGLE = 60  # programs of one thread
 SINGLE_OPERATIONS = 20
 LARGE = 40  # larger programs of one thread, as the suite sizes them
 CREATED, CREATIONS = 6, 64  # worlds that are made with failing allocations; allocations of each
-SINGLE_FAULTY, TIMES_FAULTY = 40, 20  # programs of one thread in which allocations fail
+SINGLE_FAULTY, TIMES_FAULTY = 15, 20  # programs of one thread in which allocations fail
 PROGRAMS, EXECUTIONS = 10, 200  # of the engine: programs of a suite, executions of each
 FAULTY_EXECUTIONS = 100  # of each program, with an allocation that may fail
 NEAREST = 2  # suites with the whole budget; each of the others has a third of the programs
