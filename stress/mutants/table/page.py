@@ -219,8 +219,12 @@ def why_equivalent(results: Results, case: Case) -> str:
 
 def true_core(results: Results, cores: Sequence[Case]) -> str:
     text = f"\n## The true core\n\nEach cell has up to {CORE_SEEDS} seeds, each with {CORE_TIMES} "
-    text += "times the\nbudget, or the budget once in the column *explore*. It shows the seeds that "
-    text += "reported something,\nand the programs or executions of all seeds. Below the suites stand "
+    text += (
+        "times the\nbudget, or the budget once in the column *explore*. It shows the seeds that "
+    )
+    text += (
+        "reported something,\nand the programs or executions of all seeds. Below the suites stand "
+    )
     text += "the mutants that have programs\nof their own.\n\n"
     text += head("programs of", *(one.title for one in COLUMNS))
     for case in cores:
