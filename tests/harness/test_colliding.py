@@ -210,9 +210,13 @@ def names_of(program: Program, thread: int) -> tuple[str, ...]:
 def test_in_half_of_the_programs_a_thread_lives_a_life_that_others_meet(core: ModuleType) -> None:
     """The control: without lives the same sequence hardly ever occurs."""
     subject = core.SUBJECTS["range_cache"]
-    sizes = {"threads": (2, 3), "operations": (3, 6)}
-    lives = [colliding_program(subject, seed, **sizes, lives=[LIFE]) for seed in SEEDS]
-    others = [colliding_program(subject, seed, **sizes) for seed in SEEDS]
+    lives, others = (
+        [
+            colliding_program(subject, seed, threads=(2, 3), operations=(3, 6), lives=some)
+            for seed in SEEDS
+        ]
+        for some in ([LIFE], [])
+    )
     living = [program for program in lives if names_of(program, 0) == LIFE]
     assert 0.35 < len(living) / len(SEEDS) < 0.65
     assert sum(names_of(program, 0) == LIFE for program in others) <= 2

@@ -252,7 +252,7 @@ def explore_suite(
                 judge=judge,
                 on_batch=tell,
                 look=guide.look if guide else None,
-                **steps_of(size),
+                step_limit=steps_of(size),
                 **options,
             )
             if guide:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from itertools import pairwise
+from typing import Any, cast
 
 from pulsar_ml.harness.engine import CHOICES, Explorer
 from pulsar_ml.harness.judges.oracle import Judge
@@ -128,8 +129,9 @@ def continuation(
 
 def goes_on(explorer: Explorer, trace: Sequence[Event], event: int) -> bool:
     """Return True if the execution has the first steps of the trace."""
-    made = [step for step in explorer.trace() if int(step["thread"]) >= 0]  # type: ignore[call-overload]
-    return [same(step) for step in made[:event]] == [same(step) for step in trace[:event]]
+    first = cast("list[dict[str, Any]]", explorer.trace())
+    again = [step for step in first if int(step["thread"]) >= 0][:event]
+    return list(map(same, again)) == list(map(same, trace[:event]))
 
 
 def same(step: Event) -> tuple[Any, ...]:
@@ -150,7 +152,7 @@ def turning_point(curve: Sequence[Share]) -> Share | None:
     known = [share for share in curve if share.value is not None]
     rises = [
         ((share.value or 0.0) - (before.value or 0.0), -share.event, before)
-        for before, share in zip(known, known[1:], strict=False)
+        for before, share in pairwise(known)
     ]
     if known:
         # Behind the last switch the execution fails as it did.

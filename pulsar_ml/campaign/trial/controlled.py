@@ -39,6 +39,7 @@ from pulsar_ml.harness.engine import (
     OFFERED,
     PARTED,
     SEARCHES,
+    STEP_LIMIT,
     Explorer,
 )
 from pulsar_ml.harness.search.child import LostError
@@ -82,7 +83,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
                 executions=options.executions,
                 seed=seed,
                 judge=judge_of(suite.model),
-                **steps_of(options),
+                step_limit=steps_of(options),
                 **search_options(subject, suite, options),
             )
         except LimitsError as error:
@@ -248,7 +249,11 @@ def crashed_record(
     """
     subject = find_subject(load_checked(options.module), suite)
     program = program_of(subject, suite, seed, options)
-    search = {"seed": seed, **steps_of(options), **search_options(subject, suite, options)}
+    search = {
+        "seed": seed,
+        "step_limit": steps_of(options),
+        **search_options(subject, suite, options),
+    }
     failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1
@@ -297,9 +302,9 @@ def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
     )
 
 
-def steps_of(options: TrialOptions) -> dict[str, int]:
-    """Return the engine's option for the steps of an execution: those of one thread are many."""
-    return {"step_limit": STEPS_ALONE} if options.threads == 1 else {}
+def steps_of(options: TrialOptions) -> int:
+    """Return the steps after which an execution is cut: one thread may make many."""
+    return STEPS_ALONE if options.threads == 1 else STEP_LIMIT
 
 
 def rare_operations(subject: Subject, suite: Suite) -> list[str]:

@@ -435,10 +435,7 @@ cdef class Explorer:
         return [self.event(i) for i in range(count)]
 
     def event(self, int64_t index) -> dict[str, object]:
-        """One event, by its place. ``clock`` is what its thread knows of each; see names_of().
-
-        ``points`` counts the choices of its thread until then, as decisions do.
-        """
+        """One event. ``clock`` is what its thread knows of each, ``points`` counts its choices."""
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
         cdef const EngineEvent* e = engine_trace(&count)
         self.mine()

@@ -46,8 +46,8 @@ def lane_table(
     Rows are the steps of an execution of ``program`` in their order, indented to their thread; no
     column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False``
     leaves the source lines out, for a module that was built from changed copies: its file names
-    lead to the unchanged ones. ``names`` are those of the trace's locations. ``marks`` are rows before
-    steps, by their number among the steps of all threads.
+    lead to the unchanged ones. ``names`` are those of the trace's locations. ``marks`` are rows
+    before steps, by their number among the steps of all threads.
     """
     names = names or Names(trace)
     places = Places(trace)

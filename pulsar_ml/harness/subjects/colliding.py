@@ -172,8 +172,10 @@ def meeting_lists(
     for code in life:
         meeting[code] += 1
     chosen = [list(life[:longest])]
-    for _ in range(1, threads):
-        chosen.append([draws.weighted(meeting) for _ in range(1 + draws.below(MEETING))])
+    chosen += [
+        [draws.weighted(meeting) for _ in range(1 + draws.below(MEETING))]
+        for _ in range(1, threads)
+    ]
     lists = []
     for codes in chosen:
         calls = np.zeros(len(codes), CALL)

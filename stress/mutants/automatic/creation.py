@@ -10,6 +10,7 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 REFUSED = "outside the engine's limits"  # the end of an execution whose world was not made
+NEVER = "no instance of the structure can be made"
 WHOLE = 2  # worlds made in spite of a failure, one after the other, that end the attempts
 
 
@@ -27,11 +28,14 @@ def failing_creations(
 ) -> Creations:
     """Run ``program`` with the first, the second, ... native allocation of its world failing.
 
-    A world without memory must be refused, and what it had allocated freed. An allocation of a call
-    may fail, too: the program is made once more behind the last allocation of its world.
-    ``fail_after`` is the module's ``fail_allocation_after``.
+    A world must be made when nothing fails. Without memory it must be refused, and what it had
+    allocated freed. An allocation of a call may fail, too: the program is made once more behind the
+    last allocation of its world. ``fail_after`` is the module's ``fail_allocation_after``.
     """
     explorer = Explorer(subject, program, strategy="random", reuse="quarantine")
+    explorer.run(0, 1)
+    if explorer.failed() and explorer.end() == REFUSED:
+        return Creations(1, 1, NEVER)
     refused = whole = 0
     for number in range(most):
         fail_after(number)

@@ -23,7 +23,7 @@ from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.suites.registry import SUITES
-from stress.mutants.automatic.creation import failing_creations
+from stress.mutants.automatic.creation import NEVER, failing_creations
 from stress.mutants.automatic.points import PACKAGE, Point
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.faults.weakened_orders import order_of
@@ -92,7 +92,7 @@ class Stage:
     programs: int
     executions: int
     first: int = 0
-    sizes: TrialOptions = TrialOptions()
+    sizes: TrialOptions = field(default_factory=TrialOptions)
     creates: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
@@ -180,7 +180,7 @@ def run_stage(
                 seed=seed,
                 reuse="mixed",
                 judge=judge.brief if judge else None,
-                **steps_of(stage.sizes),
+                step_limit=steps_of(stage.sizes),
                 **stage.options,
             )
             executions = done.executions
@@ -191,7 +191,7 @@ def run_stage(
         except NondeterminismError:
             found = stage.technique, "nondeterminism"
         except MemoryError:
-            found = stage.technique, "no instance of the structure can be made"
+            found = stage.technique, NEVER
         except LimitsError:
             pass  # a program that is too large for the engine says nothing
         send((executions, found, module.was_reached()))
@@ -257,7 +257,7 @@ def hunt_on_threads(path: str, point: Point | None, suite: Suite) -> Outcome:
     except LostError as error:
         found.append(verdict_of(error))
     except MemoryError:
-        found.append("no instance of the structure can be made")
+        found.append(NEVER)
     seconds = time.perf_counter() - start
     if not found:
         return Outcome("", "", "", 0, seconds, any(reached_by))

@@ -35,6 +35,7 @@ from stress.mutants.csv_rows import read_rows, write_rows
 from stress.mutants.sources.digests import code_digest, engine_digest, short_digest
 
 DATA = ROOT / "stress" / "mutants" / "data" / "automatic.csv"
+HELD_OUT = DATA.with_name("automatic_held_out.csv")  # a sample that nothing was improved with
 REASONS = DATA.with_name("automatic_reasons.toml")
 NORMAL_95 = 1.959964  # two-sided quantile of the normal distribution
 

@@ -33,7 +33,9 @@ from stress.mutants.automatic.hunting import (
 from stress.mutants.automatic.page import page
 from stress.mutants.automatic.points import Point, points
 from stress.mutants.automatic.results import (
+    DATA,
     EQUIVALENT,
+    HELD_OUT,
     HOLE,
     REASONS,
     Reading,
@@ -86,8 +88,8 @@ def test_worlds_are_refused_without_memory_and_leave_nothing(toy: str, verdict: 
     done: list[tuple[int, int, str]] = []
 
     def work(send: Callable[[Any], Any]) -> None:
-        made = failing_creations(subject, program, module.fail_allocation_after, 8)
-        send((made.executions, made.refused, made.verdict))
+        worlds = failing_creations(subject, program, module.fail_allocation_after, 8)
+        send((worlds.executions, worlds.refused, worlds.verdict))
 
     try:
         watch(work, done.append, limits=ENGINE_LIMITS)
@@ -104,8 +106,8 @@ def test_worlds_of_the_true_core_are_refused_without_memory(suite: str) -> None:
     subject = module.SUBJECTS[SUITES[suite].subject]
     for seed in range(3):
         program = program_of(subject, SUITES[suite], seed, TrialOptions())
-        made = failing_creations(subject, program, module.fail_allocation_after, 64)
-        assert made.verdict == "" and 0 < made.refused < made.executions < 64
+        worlds = failing_creations(subject, program, module.fail_allocation_after, 64)
+        assert worlds.verdict == "" and 0 < worlds.refused < worlds.executions < 64
 
 
 def test_the_true_core_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,16 +166,22 @@ def test_the_interval_is_wilsons(found: int, tried: int, low: float, high: float
 
 def test_every_reason_belongs_to_a_mutant_that_survives() -> None:
     keys = {point.key for point in points()}
-    results = Results()
+    found = {
+        one.key for path in (DATA, HELD_OUT) for one in Results(path).by_key.values() if one.found
+    }
     for key in readings(REASONS):
         assert key in keys, f"no automatic mutant is {key}"
-        assert key not in results.by_key or not results.by_key[key].found, f"{key} was found"
+        assert key not in found, f"{key} was found"
 
 
 def test_the_page_is_what_the_data_gives() -> None:
-    text = page(Results().by_key.values(), readings(REASONS))
-    assert text == PAGE.read_text(), "run `python -m stress.mutants.automatic --page-only`"
-    assert text != page([*Results().by_key.values()][1:], readings(REASONS))
+    held_out = Results(HELD_OUT).by_key.values()
+    text = page(Results().by_key.values(), readings(REASONS), held_out)
+    assert held_out and text == PAGE.read_text(), (
+        "run `python -m stress.mutants.automatic --page-only`"
+    )
+    assert text != page([*Results().by_key.values()][1:], readings(REASONS), held_out)
+    assert text != page(Results().by_key.values(), readings(REASONS), [*held_out][1:])
 
 
 @pytest.mark.parametrize(
