@@ -289,12 +289,13 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
 def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
     """Make the program of one thread of a seed, with the suite's sizes for it."""
     size = suite.alone
+    weights = zip(subject.operations, resolve_mix(subject, size.mix or suite.mix), strict=True)
     return colliding_program(
         subject,
         seed,
         threads=(1, 1),
         operations=size.operations,
-        mix=size.mix or suite.mix,
+        mix={one.name: weight for one, weight in weights if one.name not in size.left_out},
         sources=size.sources or suite.controlled.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds or suite.controlled.kinds,
