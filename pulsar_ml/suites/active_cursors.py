@@ -30,5 +30,10 @@ SUITE = Suite(
             "should_cache": 1, "iterate": 1, "inspect": 1,
         },
         left_out=("churn",),
+        lives=(
+            ("add", "remove", "should_cache"),
+            ("add", "update", "rank"),
+            ("add", "remove", "add", "slowest"),
+        ),
     ),
 )  # fmt: skip

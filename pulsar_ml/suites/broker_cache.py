@@ -48,5 +48,13 @@ SUITE = Suite(
             "max_size": (0, 4096),
         },
         kinds=("policy",),
+        lives=(
+            ("put", "remove_range", "put"),
+            ("put", "dispatch", "drop"),
+            ("put", "put", "free", "put"),
+            ("put", "hold", "release", "clear"),
+        ),
     ),
+    # Each call of serve starts a thread, and the engine follows 63 in all.
+    alone=ControlledSize(threads=(1, 1), operations=(20, 200), left_out=("serve",)),
 )

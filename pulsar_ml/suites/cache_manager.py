@@ -55,5 +55,15 @@ SUITE = Suite(
         },
         settings={"max_size": (0, 4096)},
         kinds=("policy",),
+        lives=(
+            ("put", "put", "evict"),
+            ("put", "put", "free", "put"),
+            ("put", "configure", "put"),
+            ("configure", "put", "tick"),
+            ("put", "tick", "configure"),
+            ("put", "remove_range", "put"),
+        ),
     ),
+    # Each call of serve starts a thread, and the engine follows 63 in all.
+    alone=ControlledSize(threads=(1, 1), operations=(20, 200), left_out=("serve",)),
 )

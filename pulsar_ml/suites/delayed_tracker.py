@@ -31,4 +31,24 @@ SUITE = Suite(
             "timer": 2,
         },
     ),
+    # Enough messages for a block's other forms, and enough times for several pages of the index.
+    alone=ControlledSize(
+        operations=(50, 500),
+        spans={"entries": (1, 60)},
+        settings={"tick": (0, 5)},
+        sources=("add", "add_many"),
+        mix={
+            "add": 100,
+            "add_many": 12,
+            "pass_time": 30,
+            "scheduled": 10,
+            "has_message": 5,
+            "count": 5,
+            "should_pause": 2,
+            "clear": 1,
+            "set_tick": 2,
+            "fire": 6,
+            "timer": 5,
+        },
+    ),
 )

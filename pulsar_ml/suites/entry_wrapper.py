@@ -16,5 +16,8 @@ SUITE = Suite(
     operations=8000,
     settings={"keys": (2, 10)},
     invariants=named("I9 I23 I24 I27 I28 I29 I30 I32 I34 I44 I45 I59 I102"),
-    controlled=ControlledSize(sources=("fill",)),
+    controlled=ControlledSize(
+        sources=("fill",),
+        lives=(("fill", "clear", "fill"), ("fill", "churn", "fill")),
+    ),
 )

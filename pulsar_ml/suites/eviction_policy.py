@@ -19,5 +19,13 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 96)},
     invariants=READS | BALANCE | POLICY,
-    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
+    controlled=ControlledSize(
+        sources=("put",),
+        kinds=("policy",),
+        lives=(
+            ("put", "put", "put", "free"),
+            ("put", "put", "expire", "put"),
+            ("put", "get", "free", "put"),
+        ),
+    ),
 )

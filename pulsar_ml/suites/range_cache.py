@@ -21,5 +21,14 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 64)},
     invariants=READS | BALANCE,
-    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
+    controlled=ControlledSize(
+        sources=("put",),
+        kinds=("policy",),
+        lives=(
+            ("put", "remove_range", "put"),
+            ("put", "dispatch", "drop"),
+            ("put", "hold", "expect", "put"),
+            ("put", "clear", "put"),
+        ),
+    ),
 )

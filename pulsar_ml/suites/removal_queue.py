@@ -20,5 +20,14 @@ SUITE = Suite(
     operations=6000,
     settings={"keys": (4, 96)},
     invariants=READS | BALANCE | EVICTION,
-    controlled=ControlledSize(sources=("put",), kinds=("policy",)),
+    controlled=ControlledSize(
+        sources=("put",),
+        kinds=("policy",),
+        lives=(
+            ("put", "expire", "put"),
+            ("put", "dispatch", "free"),
+            ("put", "put", "get", "free"),
+            ("put", "remove_range", "put"),
+        ),
+    ),
 )

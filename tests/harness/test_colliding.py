@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from itertools import combinations, product
 from types import ModuleType
+from typing import Any
 
 import numpy as np
 import pytest
@@ -106,12 +107,13 @@ def test_programs_follow_from_their_seed_and_fit_their_subject(
 ) -> None:
     subject = core.SUBJECTS[SUITES[suite].subject]
     size = SUITES[suite].controlled
+    least = 1 if size.lives else size.operations[0]  # a thread that meets a life may make one call
     for seed in range(12):
         program = drawn(core, suite, seed)
         assert program == drawn(core, suite, seed) != drawn(core, suite, seed + 1)
         assert size.threads[0] <= len(program.threads) <= size.threads[1]
         for calls in program.threads:
-            assert len(calls) == 0 or size.operations[0] <= len(calls) <= size.operations[1]
+            assert len(calls) == 0 or least <= len(calls) <= size.operations[1]
             for call in calls:
                 operation = subject.operations[int(call["code"])]
                 assert operation.name not in size.left_out
@@ -196,3 +198,81 @@ def test_sizes_out_of_range_are_refused(toys: ModuleType) -> None:
         len(colliding_program(subject, seed, threads=(n, n), operations=(2, 2)).threads) == n
         for seed, n in product(range(3), (1, 4))
     )
+
+
+LIFE = ("put", "remove_range", "put")
+
+
+def names_of(program: Program, thread: int) -> tuple[str, ...]:
+    return tuple(program.operations[int(call["code"])] for call in program.threads[thread])
+
+
+def test_in_half_of_the_programs_a_thread_lives_a_life_that_others_meet(core: ModuleType) -> None:
+    """The control: without lives the same sequence hardly ever occurs."""
+    subject = core.SUBJECTS["range_cache"]
+    lives, others = (
+        [
+            colliding_program(subject, seed, threads=(2, 3), operations=(3, 6), lives=some)
+            for seed in SEEDS
+        ]
+        for some in ([LIFE], [])
+    )
+    living = [program for program in lives if names_of(program, 0) == LIFE]
+    assert 0.35 < len(living) / len(SEEDS) < 0.65
+    assert sum(names_of(program, 0) == LIFE for program in others) <= 2
+    equal = sum(
+        program.threads[0]["arguments"][0][1] == program.threads[0]["arguments"][2][1]
+        for program in living
+    )
+    assert equal > len(living) / 2  # the key that is put, removed and put again
+    assert all(1 <= len(calls) <= 3 for program in living for calls in program.threads[1:])
+    roles = {operation.name for operation in subject.operations if operation.role}
+    assert not any(roles & {*names_of(program, 1)} for program in living)
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES))
+def test_lives_are_of_operations_that_any_thread_calls(core: ModuleType, suite: str) -> None:
+    subject, size = core.SUBJECTS[SUITES[suite].subject], SUITES[suite].controlled
+    for life in size.lives:
+        assert len(life) <= size.operations[1]
+        assert not any(subject.operation(name).role for name in life)
+
+
+def test_spans_bound_arguments_by_name(core: ModuleType) -> None:
+    subject = core.SUBJECTS["range_cache"]
+    code = subject.operation("sweep").code
+
+    def steps(**options: Any) -> list[int]:
+        programs = [
+            colliding_program(
+                subject, seed, threads=(1, 1), operations=(9, 9), mix={"sweep": 1}, **options
+            )
+            for seed in range(20)
+        ]
+        return [
+            int(call["arguments"][0])
+            for program in programs
+            for call in program.threads[0]
+            if call["code"] == code
+        ]
+
+    assert {*steps(spans={"steps": (5, 6)})} == {5, 6}
+    assert max(steps()) > 6
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES))
+def test_programs_of_one_thread_are_larger_unless_told(core: ModuleType, suite: str) -> None:
+    subject, size = core.SUBJECTS[SUITES[suite].subject], SUITES[suite].alone
+    for seed in range(4):
+        program = program_of(subject, SUITES[suite], seed, TrialOptions(threads=1))
+        (calls,) = program.threads
+        assert size.operations[0] <= len(calls) <= size.operations[1]
+        for call in calls:
+            assert subject.operations[int(call["code"])].name not in size.left_out
+            for argument, value in zip(
+                subject.operations[int(call["code"])].arguments, call["arguments"], strict=False
+            ):
+                low, high = size.spans.get(argument.name, (argument.low, argument.high))
+                assert low <= value <= high
+        few = program_of(subject, SUITES[suite], seed, TrialOptions(threads=1, operations=7))
+        assert len(few.threads[0]) == 7

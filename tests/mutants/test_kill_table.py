@@ -271,7 +271,7 @@ def test_an_origin_has_the_parts_that_play_a_role() -> None:
     judged = ["code", "programs", "model", "engine"]
     assert parts == {
         "one": threads, "threads": threads, "tsan": threads, "sc": engine, "c11": engine, "linear": judged,
-        "model": judged, "fault": judged, "directed": judged,
+        "model": judged, "fault": judged, "explore": judged, "directed": judged,
     }  # fmt: skip
 
 

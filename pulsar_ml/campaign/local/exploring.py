@@ -13,7 +13,7 @@ from typing import Any
 
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
 from pulsar_ml.campaign.store.counts import ProofCounts
-from pulsar_ml.campaign.trial.controlled import program_of, to_result
+from pulsar_ml.campaign.trial.controlled import program_of, steps_of, to_result
 from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
@@ -253,6 +253,7 @@ def explore_suite(
                 on_batch=tell,
                 on_left=tell,
                 look=guide.look if guide else None,
+                step_limit=steps_of(size),
                 **options,
             )
             if guide:

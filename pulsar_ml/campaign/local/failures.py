@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TypeVar
 
+from pulsar_ml.campaign.local.inevitability import curve_lines, mark_of, shares
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
@@ -24,6 +25,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import bounded_text
 
 T = TypeVar("T")
+NOT_JUDGED = "continuations: not judged; one ends its process, and no other is known"
 
 
 def checked_subject(name: str, module: str = CHECKED, mutant: str | None = None) -> Subject:
@@ -110,18 +112,39 @@ def traced(
     limits: Limits | None,
     *,
     sources: bool = True,
+    marks: Mapping[int, str] | None = None,
 ) -> tuple[Replayed, str]:
     """Makes a failure again, once; returns the result and the text with its table of steps."""
 
     def work() -> tuple[Replayed, str]:
         again = failure.replay(subject, judge)
-        text = described(failure, again, subject, sources=sources)
+        text = described(failure, again, subject, sources=sources, marks=marks)
         return replace(again, trace=[]), text
 
     if subject.needs_gil and not failure.ended_process:
         return guarded(work, limits)  # only the process of the replay knows the names
     again = replay_failure(failure, subject, judge, limits)
-    return again, described(failure, again, subject, sources=sources)
+    return again, described(failure, again, subject, sources=sources, marks=marks)
+
+
+def inevitability_of(
+    failure: Failure,
+    subject: Subject,
+    judge: Judge | None,
+    limits: Limits | None,
+    samples: int,
+) -> tuple[dict[int, str], str]:
+    """The row that marks the turning point, and the curve of the continuations that fail, as text.
+
+    No curve when a continuation ends its process.
+    """
+    if failure.ended_process:
+        return {}, NOT_JUDGED
+    try:
+        curve = guarded(lambda: shares(failure, subject, judge, samples=samples), limits)
+    except LostError:
+        return {}, NOT_JUDGED
+    return mark_of(curve), "\n".join(curve_lines(curve))
 
 
 def shrink_failure(
@@ -144,9 +167,10 @@ def described(
     subject: Subject | None = None,
     *,
     sources: bool = True,
+    marks: Mapping[int, str] | None = None,
 ) -> str:
     """The text about a failure that was made again; with a subject also its table of steps."""
     lines = [failure.summary(again)]
     if subject is not None and again.trace:
-        lines.append(failure.lane_table(again.trace, subject=subject, sources=sources))
+        lines.append(failure.lane_table(again.trace, subject=subject, sources=sources, marks=marks))
     return "\n".join(lines)

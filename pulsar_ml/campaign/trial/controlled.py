@@ -39,6 +39,7 @@ from pulsar_ml.harness.engine import (
     OFFERED,
     REDUCING,
     SEARCHES,
+    STEP_LIMIT,
     Explorer,
 )
 from pulsar_ml.harness.search.child import LostError
@@ -56,6 +57,7 @@ MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer
 BOUND_SEPARATOR = "; "  # between the bounds of a search
+STEPS_ALONE = 500_000  # of an execution with one thread
 REUSE = "mixed"  # each execution decides whether freed memory is reused at once
 
 
@@ -81,6 +83,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
                 executions=options.executions,
                 seed=seed,
                 judge=judge_of(suite.model),
+                step_limit=steps_of(options),
                 **search_options(subject, suite, options),
             )
         except LimitsError as error:
@@ -246,14 +249,23 @@ def crashed_record(
     """
     subject = find_subject(load_checked(options.module), suite)
     program = program_of(subject, suite, seed, options)
-    search = {"seed": seed, **search_options(subject, suite, options)}
+    search = {
+        "seed": seed,
+        "step_limit": steps_of(options),
+        **search_options(subject, suite, options),
+    }
     failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
-    """Make the small program of a seed, whose threads are likely to meet; no noise."""
+    """Make the small program of a seed, whose threads are likely to meet; no noise.
+
+    A program of one thread is larger, unless the options say how many operations it has.
+    """
+    if options.threads == 1 and options.operations is None:
+        return program_alone(subject, suite, seed)
     size = suite.controlled
     threads = size.threads if options.threads is None else (options.threads,) * 2
     operations = size.operations if options.operations is None else (options.operations,) * 2
@@ -269,7 +281,31 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         sources=size.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds,
+        lives=size.lives,
+        spans=size.spans,
     )
+
+
+def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
+    """Make the program of one thread of a seed, with the suite's sizes for it."""
+    size = suite.alone
+    weights = zip(subject.operations, resolve_mix(subject, size.mix or suite.mix), strict=True)
+    return colliding_program(
+        subject,
+        seed,
+        threads=(1, 1),
+        operations=size.operations,
+        mix={one.name: weight for one, weight in weights if one.name not in size.left_out},
+        sources=size.sources or suite.controlled.sources,
+        settings={**suite.settings, **size.settings},
+        kinds=size.kinds or suite.controlled.kinds,
+        spans=size.spans,
+    )
+
+
+def steps_of(options: TrialOptions) -> int:
+    """Return the steps after which an execution is cut: one thread may make many."""
+    return STEPS_ALONE if options.threads == 1 else STEP_LIMIT
 
 
 def rare_operations(subject: Subject, suite: Suite) -> list[str]:

@@ -21,6 +21,9 @@ class ControlledSize:
         kinds: settings whose values are alternatives, such as policies, and no sizes.
         sources: operations that make what the others use; most programs begin with one.
         left_out: operations that do not occur, because one call may have thousands of steps.
+        lives: sequences of operations in the life of one thing, such as put, remove and put again.
+            In half of the programs a thread makes the calls of one, and others meet it.
+        spans: argument name -> range that replaces that of the operations, and lies within it.
     """
 
     threads: tuple[int, int] = (2, 3)
@@ -30,6 +33,8 @@ class ControlledSize:
     kinds: tuple[str, ...] = ()
     sources: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
+    lives: tuple[tuple[str, ...], ...] = ()
+    spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,9 @@ class Suite:
         operations: default number of operations per thread and program.
         invariants: id -> sentence, for everything that this suite checks.
         controlled: default sizes of its programs under the engine.
+        alone: sizes of its programs of one thread under the engine. They are larger: no schedule
+            multiplies them, and their calls fill and empty what a few calls do not. Without a mix
+            or settings of their own, they have those of long programs.
         model: importable name of a module whose ``Model(settings, threads)`` is the sequential
             model of the operations; empty: answers are not compared with a model. A class
             ``Exact`` beside it judges programs of one thread, if ``Model`` allows whatever calls
@@ -65,5 +73,6 @@ class Suite:
     operations: int = 4000
     invariants: Mapping[str, str] = field(default_factory=dict)
     controlled: ControlledSize = ControlledSize()
+    alone: ControlledSize = ControlledSize(threads=(1, 1), operations=(20, 200))
     model: str = ""
     recorded: int = 12

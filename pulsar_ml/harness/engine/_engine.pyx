@@ -431,7 +431,7 @@ cdef class Explorer:
         return [self.event(i) for i in range(count)]
 
     def event(self, int64_t index) -> dict[str, object]:
-        """One event, by its place. ``clock`` is what its thread knows of each; see names_of()."""
+        """One event. ``clock`` is what its thread knows of each, ``points`` counts its choices."""
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
         cdef const EngineEvent* e = engine_trace(&count)
         self.mine()
@@ -443,7 +443,7 @@ cdef class Explorer:
         return {
             "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
             "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
-            "stale": e.stale, "failed": bool(e.failed), "pc": e.pc,
+            "stale": e.stale, "failed": bool(e.failed), "pc": e.pc, "points": e.points,
             "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
             "clock": tuple([e.clock[j] for j in range(known)]),
             **names_of(e),

@@ -30,7 +30,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
 
     ctypedef struct EngineEvent:
         uint64_t address, value, before, pc
-        uint32_t step
+        uint32_t step, points
         int32_t source "from"
         int16_t thread
         uint8_t op, order, width, stale, failed, n_frames

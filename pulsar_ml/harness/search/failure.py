@@ -235,6 +235,7 @@ class Failure:
         width: int = WIDTH,
         sources: bool = True,
         names: Names | None = None,
+        marks: Mapping[int, str] | None = None,
     ) -> str:
         """Return the trace of a replay with a column for each thread, and the lines it names.
 
@@ -242,7 +243,15 @@ class Failure:
         """
         program = Program.from_json(self.program)
         known = sources and self.mutant is None
-        return lane_table(program, trace, subject=subject, width=width, sources=known, names=names)
+        return lane_table(
+            program,
+            trace,
+            subject=subject,
+            width=width,
+            sources=known,
+            names=names,
+            marks=marks,
+        )
 
     def describe(
         self,

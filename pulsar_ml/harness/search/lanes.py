@@ -39,20 +39,28 @@ def lane_table(
     width: int = WIDTH,
     sources: bool = True,
     names: Names | None = None,
+    marks: Mapping[int, str] | None = None,
 ) -> str:
     """Return the trace in columns, and below it the source lines that it names, if they are here.
 
     Rows are the steps of an execution of ``program`` in their order, indented to their thread; no
     column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False``
     leaves the source lines out, for a module that was built from changed copies: its file names
-    lead to the unchanged ones. ``names`` are those of the trace's locations.
+    lead to the unchanged ones. ``names`` are those of the trace's locations. ``marks`` are rows
+    before steps, by their number among the steps of all threads.
     """
     names = names or Names(trace)
     places = Places(trace)
     rows: list[tuple[int, str]] = []
+    number = -1
     for event in trace:
         thread = int(event["thread"])
-        if thread < 0 or is_left_out(event, names, trace):
+        if thread < 0:
+            continue
+        number += 1
+        if marks and number in marks:
+            rows.append((thread, marks[number]))
+        if is_left_out(event, names, trace):
             continue
         if rows and thread != rows[-1][0]:
             rows.append((thread, "-- goes on --"))

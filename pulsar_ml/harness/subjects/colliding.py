@@ -8,7 +8,7 @@ which operations it uses, and for each argument one or two values that its calls
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from math import isqrt
 
 import numpy as np
@@ -32,6 +32,8 @@ AT_ONCE = 128  # random numbers
 PLAIN = 4  # one program of so many draws each call, argument and setting by itself
 ROOTS = 64  # roots are taken of so many times a weight
 MOST_OPERATIONS = 4  # different ones of a program with a theme
+LIFE_CHANGES = 4  # one argument of so many of a life is drawn anew
+MEETING = 3  # calls at most of a thread that meets a life
 
 
 class Draws:
@@ -80,6 +82,8 @@ def colliding_program(
     sources: Collection[str] = (),
     settings: Mapping[str, tuple[int, int]] | None = None,
     kinds: Collection[str] = (),
+    lives: Sequence[Sequence[str]] = (),
+    spans: Mapping[str, tuple[int, int]] | None = None,
 ) -> Program:
     """Draw the program of ``seed``, 0 to 2**64 - 1, whose threads are likely to meet.
 
@@ -88,7 +92,10 @@ def colliding_program(
     names operations without a weight in the mix that a theme may have. ``sources`` names the
     operations that make what the others use: most programs have one of them, with which the
     first thread and half of the others begin. ``kinds`` names the settings whose values are
-    alternatives and no sizes. Raises UsageError likewise.
+    alternatives and no sizes. ``lives`` are sequences of operations on one thing: in half of the
+    programs a thread makes the calls of one, and each other thread up to three calls that may meet
+    them. ``spans`` are ranges of arguments, by name, which lie within those of the operations.
+    Raises UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
@@ -99,7 +106,11 @@ def colliding_program(
     owners = draw_owners(subject, seed, n_threads)
     rare, makers = ([subject.operation(name).code for name in names] for names in (others, sources))
     theme, source = (weights, None) if plain else draw_theme(draws, weights, rare, makers)
-    arguments = Arguments(subject, draws, plain=plain)
+    arguments = Arguments(subject, draws, plain=plain, spans=spans)
+    if lives and n_threads > 1 and draws.one_in(2):
+        life = [subject.operation(name).code for name in lives[draws.below(len(lives))]]
+        lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
+        return as_program(subject, seed, world, lists)
     lists = []
     for thread in range(n_threads):
         own = thread_weights(subject, theme, owners, thread, n_threads)
@@ -115,8 +126,16 @@ def colliding_program(
             call["code"] = code
             values = arguments.of(code)
             call["arguments"][: len(values)] = values
-        calls.flags.writeable = False
         lists.append(calls)
+    return as_program(subject, seed, world, lists)
+
+
+def as_program(
+    subject: Subject, seed: int, world: Mapping[str, int], lists: Sequence[NDArray[np.void]]
+) -> Program:
+    """Return the program of these calls, which nobody changes from now on."""
+    for calls in lists:
+        calls.flags.writeable = False
     return Program(
         subject=subject.name,
         seed=seed,
@@ -124,6 +143,48 @@ def colliding_program(
         operations=tuple(operation.name for operation in subject.operations),
         threads=tuple(lists),
     )
+
+
+def meeting_lists(
+    draws: Draws,
+    arguments: Arguments,
+    life: Sequence[int],
+    theme: Sequence[int],
+    threads: int,
+    longest: int,
+) -> list[NDArray[np.void]]:
+    """Draw the calls of threads of which one lives a life, by code, and the others meet it.
+
+    Calls of the life have equal arguments, but one in four is drawn anew. The others make few
+    calls: of the life, or of the theme. Operations that belong to one thread do not occur.
+    """
+    operations = arguments.subject.operations
+    known: dict[Argument, int] = {}
+
+    def call_of(code: int) -> list[int]:
+        values = arguments.of(code)
+        for place, argument in enumerate(operations[code].arguments):
+            if argument in arguments.shared and not draws.one_in(LIFE_CHANGES):
+                values[place] = known.setdefault(argument, values[place])
+        return values
+
+    meeting = [0 if one.role else weight for one, weight in zip(operations, theme, strict=True)]
+    for code in life:
+        meeting[code] += 1
+    chosen = [list(life[:longest])]
+    chosen += [
+        [draws.weighted(meeting) for _ in range(1 + draws.below(MEETING))]
+        for _ in range(1, threads)
+    ]
+    lists = []
+    for codes in chosen:
+        calls = np.zeros(len(codes), CALL)
+        for call, code in zip(calls, codes, strict=True):
+            call["code"] = code
+            values = call_of(code)
+            call["arguments"][: len(values)] = values
+        lists.append(calls)
+    return lists
 
 
 def draw_world(
@@ -191,8 +252,16 @@ class Arguments:
     amounts, drawn anew for each call. A plain program shares no values.
     """
 
-    def __init__(self, subject: Subject, draws: Draws, *, plain: bool = False) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        draws: Draws,
+        *,
+        plain: bool = False,
+        spans: Mapping[str, tuple[int, int]] | None = None,
+    ) -> None:
         self.subject, self.draws, self.plain = subject, draws, plain
+        self.spans = spans or {}
         uses = Counter(
             argument for operation in subject.operations for argument in operation.arguments
         )
@@ -220,19 +289,24 @@ class Arguments:
     def value(self, argument: Argument) -> int:
         """Draw a shared value, sometimes a neighbour of one, or any value; or an amount."""
         shared = self.shared.get(argument)
+        low, high = self.span(argument)
         if self.plain or (shared is None and self.draws.one_in(2)):
-            return argument.low + self.draws.below(argument.high - argument.low + 1)
+            return low + self.draws.below(high - low + 1)
         way = self.draws.below(8)
         if shared is None or way == 7:
             return self.any_value(argument)
         value = shared[self.draws.below(len(shared))]
         if way == 6:
             value += 1 - 2 * self.draws.below(2)
-        return min(max(value, argument.low), argument.high)
+        return min(max(value, low), high)
+
+    def span(self, argument: Argument) -> tuple[int, int]:
+        """Return the range of an argument in these programs."""
+        return self.spans.get(argument.name, (argument.low, argument.high))
 
     def any_value(self, argument: Argument) -> int:
         """Draw a value near the lower end, of any size, of the whole range, or the upper end."""
-        low, high = argument.low, argument.high
+        low, high = self.span(argument)
         way = self.draws.below(8)
         if way < 3:
             return low + self.draws.below(min(high - low + 1, FEW))

@@ -16,7 +16,15 @@ from pulsar_ml.terminal.printer import echo
 from stress.mutants.automatic.hunting import Outcome, hunt, hunt_on_threads, suites_of
 from stress.mutants.automatic.page import page, tables
 from stress.mutants.automatic.points import Point, points, sample
-from stress.mutants.automatic.results import DATA, REASONS, Results, readings, result_of, score
+from stress.mutants.automatic.results import (
+    DATA,
+    HELD_OUT,
+    REASONS,
+    Results,
+    readings,
+    result_of,
+    score,
+)
 from stress.mutants.automatic.schemata import build
 from stress.mutants.build import ROOT
 
@@ -125,7 +133,8 @@ def main(
         alarms = false_alarms(list(SUITES)) if core else []
         if not page_only:
             run(chosen, results, threads=threads)
-        target.write_text(page(results.by_key.values(), known))
+        held_out = Results(HELD_OUT).by_key.values()
+        target.write_text(page(results.by_key.values(), known, held_out))
     except (UsageError, BadRecordError) as error:
         echo(f"Error: {error}", err=True)
         sys.exit(2)

@@ -13,7 +13,7 @@ from functools import cache, partial
 from types import ModuleType
 from typing import Any
 
-from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.controlled import program_of, steps_of
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
@@ -23,14 +23,18 @@ from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.suites.registry import SUITES
+from stress.mutants.automatic.creation import NEVER, failing_creations
 from stress.mutants.automatic.points import PACKAGE, Point
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.faults.weakened_orders import order_of
 from stress.mutants.sources.digests import reached
 from stress.mutants.table.techniques import verdict_of
 
-SINGLE = 200  # programs of one thread
+SINGLE = 60  # programs of one thread
 SINGLE_OPERATIONS = 20
+LARGE = 40  # larger programs of one thread, as the suite sizes them
+CREATED, CREATIONS = 6, 64  # worlds that are made with failing allocations; allocations of each
+SINGLE_FAULTY, TIMES_FAULTY = 15, 20  # programs of one thread in which allocations fail
 PROGRAMS, EXECUTIONS = 10, 200  # of the engine: programs of a suite, executions of each
 FAULTY_EXECUTIONS = 100  # of each program, with an allocation that may fail
 NEAREST = 2  # suites with the whole budget; each of the others has a third of the programs
@@ -42,9 +46,10 @@ ENGINE_LIMITS = Limits(wall=120.0, cpu=5.0)
 THREAD_LIMITS = Limits(wall=120.0, cpu=30.0)
 
 # Techniques, in the order in which they are tried.
-MODEL, ONE, ENGINE, LINEAR, FAULT, THREADS = (
+MODEL, ONE, CREATION, ENGINE, LINEAR, FAULT, THREADS = (
     "sequential model",
     "one thread",
+    "creation",
     "engine c11",
     "linearizability",
     "allocation failure",
@@ -73,20 +78,30 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """One technique on one suite: its programs in the engine and their options."""
+    """One technique on one suite: its programs in the engine and their options.
+
+    Attributes:
+        first: the first seed.
+        sizes: of the programs, where they are not the suite's own.
+        creates: true if the programs' worlds are made once for each allocation, which fails.
+        options: of the engine.
+    """
 
     technique: str
     suite: Suite
     programs: int
     executions: int
-    first: int = 0  # seed
-    single: bool = False
+    first: int = 0
+    sizes: TrialOptions = field(default_factory=TrialOptions)
+    creates: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
     def answers(self) -> str:
         """The name of the technique for a failure that only the model sees."""
-        return MODEL if self.single else LINEAR if self.technique == ENGINE else self.technique
+        if self.technique == ONE:
+            return MODEL
+        return LINEAR if self.technique == ENGINE else self.technique
 
 
 @cache
@@ -112,14 +127,34 @@ def stages(suites: tuple[Suite, ...]) -> Iterator[Stage]:
 
 def techniques(suite: Suite, first: int, times: float) -> Iterator[Stage]:
     """One technique after the other, with so many times the usual programs."""
+    short = TrialOptions(threads=1, operations=SINGLE_OPERATIONS)
+    large = TrialOptions(threads=1)
+    usual = TrialOptions()
     fails = {"faults": ("no_memory",)}
-    for technique, usual, executions, single, options in (
-        (ONE, SINGLE, 1, True, {}),
-        (ENGINE, PROGRAMS, EXECUTIONS, False, {}),
-        (FAULT, PROGRAMS, FAULTY_EXECUTIONS, False, fails),
-    ):
-        programs = int(usual * times)
-        yield Stage(technique, suite, programs, executions, first * usual, single, options)
+
+    def stage(technique: str, programs: int, executions: int, **rest: Any) -> Stage:
+        return Stage(
+            technique, suite, max(1, int(programs * times)), executions, first * programs, **rest
+        )
+
+    yield stage(ONE, SINGLE, 1, sizes=short)
+    yield stage(CREATION, CREATED, CREATIONS, creates=True)
+    yield stage(FAULT, SINGLE_FAULTY, TIMES_FAULTY, sizes=short, options=fails)
+    yield stage(ENGINE, PROGRAMS, EXECUTIONS, sizes=usual)
+    yield stage(ONE, LARGE, 1, sizes=large)
+    yield stage(FAULT, PROGRAMS, FAULTY_EXECUTIONS, sizes=usual, options=fails)
+
+
+def run_creations(module: ModuleType, stage: Stage, send: Callable[[Any], Any]) -> None:
+    """Makes worlds with their first, second, ... allocation failing: refused, and nothing leaks."""
+    subject = module.SUBJECTS[stage.suite.subject]
+    for seed in range(stage.first, stage.first + stage.programs):
+        program = program_of(subject, stage.suite, seed, stage.sizes)
+        done = failing_creations(subject, program, module.fail_allocation_after, stage.executions)
+        found = (stage.technique, done.verdict) if done.verdict else ()
+        send((done.executions, found, module.was_reached()))
+        if found:
+            return
 
 
 def run_stage(
@@ -127,14 +162,14 @@ def run_stage(
 ) -> None:
     """Sends the count of executions after each program, and the report of the first failure."""
     module.select_mutant(mutant)
+    if stage.creates:
+        run_creations(module, stage, send)
+        return
     suite = stage.suite
     subject = module.SUBJECTS[suite.subject]
     judge = judge_of(suite.model)
-    sizes = TrialOptions()
-    if stage.single:
-        sizes = TrialOptions(threads=1, operations=SINGLE_OPERATIONS)
     for seed in range(stage.first, stage.first + stage.programs):
-        program = program_of(subject, suite, seed, sizes)
+        program = program_of(subject, suite, seed, stage.sizes)
         found: tuple[str, ...] = ()
         executions = 0
         try:
@@ -145,6 +180,7 @@ def run_stage(
                 seed=seed,
                 reuse="mixed",
                 judge=judge.brief if judge else None,
+                step_limit=steps_of(stage.sizes),
                 **stage.options,
             )
             executions = done.executions
@@ -155,7 +191,7 @@ def run_stage(
         except NondeterminismError:
             found = stage.technique, "nondeterminism"
         except MemoryError:
-            found = stage.technique, "no instance of the structure can be made"
+            found = stage.technique, NEVER
         except LimitsError:
             pass  # a program that is too large for the engine says nothing
         send((executions, found, module.was_reached()))
@@ -221,7 +257,7 @@ def hunt_on_threads(path: str, point: Point | None, suite: Suite) -> Outcome:
     except LostError as error:
         found.append(verdict_of(error))
     except MemoryError:
-        found.append("no instance of the structure can be made")
+        found.append(NEVER)
     seconds = time.perf_counter() - start
     if not found:
         return Outcome("", "", "", 0, seconds, any(reached_by))

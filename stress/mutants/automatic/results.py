@@ -13,13 +13,18 @@ from pulsar_ml.errors import BadRecordError
 from pulsar_ml.input_files import bounded_text
 from stress.mutants.automatic.hunting import (
     AGAIN,
+    CREATED,
+    CREATIONS,
     EXECUTIONS,
     FAULTY_EXECUTIONS,
+    LARGE,
     LONGER,
     NEAREST,
     PROGRAMS,
     SINGLE,
+    SINGLE_FAULTY,
     SINGLE_OPERATIONS,
+    TIMES_FAULTY,
     TRIALS,
     Outcome,
     suites_of,
@@ -30,6 +35,7 @@ from stress.mutants.csv_rows import read_rows, write_rows
 from stress.mutants.sources.digests import code_digest, engine_digest, short_digest
 
 DATA = ROOT / "stress" / "mutants" / "data" / "automatic.csv"
+HELD_OUT = DATA.with_name("automatic_held_out.csv")  # a sample that nothing was improved with
 REASONS = DATA.with_name("automatic_reasons.toml")
 NORMAL_95 = 1.959964  # two-sided quantile of the normal distribution
 
@@ -98,7 +104,8 @@ def result_of(point: Point, outcome: Outcome) -> Result:
 def origin_of(file: str) -> str:
     """Digits of everything on which a result of this file depends, beside the generator."""
     budgets = (
-        SINGLE, SINGLE_OPERATIONS, PROGRAMS, EXECUTIONS, FAULTY_EXECUTIONS, NEAREST, AGAIN, LONGER, TRIALS
+        SINGLE, SINGLE_OPERATIONS, LARGE, CREATED, CREATIONS, SINGLE_FAULTY, TIMES_FAULTY, PROGRAMS,
+        EXECUTIONS, FAULTY_EXECUTIONS, NEAREST, AGAIN, LONGER, TRIALS
     )  # fmt: skip
     suites = suites_of(file)
     code = code_digest(suites[0].subject) if suites else ""

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from types import ModuleType
 
-from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.controlled import REUSE, program_of
+from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
@@ -56,7 +57,7 @@ def hunt_blind(
             executions=1 if single else min(PER_PROGRAM, budget - spent),
             seed=seed,
             mode=mode,
-            reuse="mixed",
+            reuse=REUSE,
             races=not answers_only,
             judge=judge.brief if judge else None,
             answers_only=answers_only,
@@ -67,4 +68,32 @@ def hunt_blind(
             return Hunt(spent, done.failure)
         if spent >= budget:
             break
+    return Hunt(spent, None)
+
+
+def hunt_guided(module: ModuleType, suite: Suite, *, seed: int, budget: int) -> Hunt:
+    """Runs ``pulsar-ml explore`` with its usual settings, up to ``budget`` executions.
+
+    Half of the programs are made from earlier ones that showed something new, a program ends when
+    its executions are known, and invariants, races, leaks and the model's verdict all count.
+    """
+    subject = module.SUBJECTS[suite.subject]
+    judge = judge_of(suite.model)
+    guide = Guide(subject, suite, NEXT_SEED * seed, TrialOptions())
+    spent = 0
+    for number in range(budget // PER_PROGRAM):
+        program = guide.program(number)
+        done = explore(
+            subject,
+            program,
+            executions=PER_PROGRAM,
+            seed=NEXT_SEED * seed,
+            reuse=REUSE,
+            judge=judge.brief if judge else None,
+            look=guide.look,
+        )
+        guide.learn(program)
+        spent += done.executions
+        if done.failure is not None:
+            return Hunt(spent, done.failure)
     return Hunt(spent, None)

@@ -19,13 +19,14 @@ from stress.mutants.table.blind import blind_programs
 from stress.mutants.table.techniques import (
     DIRECTED,
     ENGINE,
+    GUIDED,
     THREAD_OPTIONS,
     Case,
     Technique,
     budget_of,
 )
 
-JUDGED = {"linear", "model", "fault", DIRECTED}  # techniques that ask a suite's model
+JUDGED = {"linear", "model", "fault", GUIDED, DIRECTED}  # techniques that ask a suite's model
 SAMPLED = 4  # programs, of the seeds from 0 on
 
 

@@ -218,11 +218,14 @@ def why_equivalent(results: Results, case: Case) -> str:
 
 
 def true_core(results: Results, cores: Sequence[Case]) -> str:
-    text = f"\n## The true core\n\nEach cell has {CORE_SEEDS} seeds, each with {CORE_TIMES} times "
+    text = f"\n## The true core\n\nEach cell has up to {CORE_SEEDS} seeds, each with {CORE_TIMES} "
     text += (
-        "the budget. It shows the seeds\nthat reported something, and the programs or executions "
+        "times the\nbudget, or the budget once in the column *explore*. It shows the seeds that "
     )
-    text += "of all seeds. Below the suites stand the\nmutants that have programs of their own.\n\n"
+    text += (
+        "reported something,\nand the programs or executions of all seeds. Below the suites stand "
+    )
+    text += "the mutants that have programs\nof their own.\n\n"
     text += head("programs of", *(one.title for one in COLUMNS))
     for case in cores:
         cells = [results.of(case, one) for one in COLUMNS]

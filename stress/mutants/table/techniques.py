@@ -24,7 +24,7 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE, Mutant
 from stress.mutants.hunting import hunt, size
-from stress.mutants.table.blind import SINGLE_OPERATIONS, hunt_blind
+from stress.mutants.table.blind import SINGLE_OPERATIONS, hunt_blind, hunt_guided
 
 SHRINKING = 5_000  # executions
 CORE_TIMES, CORE_SEEDS = 10, 3  # the true core: a larger budget for each seed, and fewer seeds
@@ -107,6 +107,7 @@ class Technique:
         unit: what the budget of a seed counts.
         build: THREADS, ENGINE or SANITIZER: how the module is compiled.
         summary: one sentence for the page.
+        core_times: the true core has so many times the budget.
     """
 
     name: str
@@ -116,6 +117,7 @@ class Technique:
     budget: int
     build: str
     attempt: Callable[[Task], Trial]
+    core_times: int = CORE_TIMES
 
 
 def is_directed(mutant: Mutant) -> bool:
@@ -166,6 +168,16 @@ def blindly(mode: str, task: Task, **options: Any) -> Trial:
     return engine_trial(task, done.executions, time.perf_counter() - start, done.failure, judge)
 
 
+def guided(task: Task) -> Trial:
+    """Hunts as ``pulsar-ml explore`` does: guided programs, and all oracles at once."""
+    task.module.select_mutant(task.case.selected)
+    start = time.perf_counter()
+    suite = SUITES[task.case.mutant.suite]
+    done = hunt_guided(task.module, suite, seed=task.seed, budget=task.budget)
+    seconds = time.perf_counter() - start
+    return engine_trial(task, done.executions, seconds, done.failure, judge_of(task.case))
+
+
 def directed(task: Task) -> Trial:
     """Hunts in the engine with the programs of the mutant's entry, by all oracles."""
     task.module.select_mutant(task.case.selected)
@@ -196,6 +208,7 @@ def judge_of(case: Case) -> Judge | None:
 
 THREADS, ENGINE, SANITIZER = "threads", "engine", "sanitizer"
 DIRECTED = "directed"
+GUIDED = "explore"
 
 TECHNIQUES: Mapping[str, Technique] = {
     technique.name: technique
@@ -279,6 +292,17 @@ TECHNIQUES: Mapping[str, Technique] = {
             attempt=partial(blindly, "c11", faults=("no_memory",)),
         ),
         Technique(
+            name=GUIDED,
+            title="explore",
+            summary="`pulsar-ml explore` with its usual settings: guided programs in mode c11, by "
+            "all of these oracles. For what the columns before it rarely find or miss.",
+            unit="executions",
+            budget=100_000,
+            build=ENGINE,
+            attempt=guided,
+            core_times=1,
+        ),
+        Technique(
             name=DIRECTED,
             title="directed",
             summary="Not blind: programs, settings or a strategy that the catalogue has for this "
@@ -294,7 +318,7 @@ TECHNIQUES: Mapping[str, Technique] = {
 
 def budget_of(technique: Technique, case: Case) -> int:
     """Programs or executions of each seed."""
-    return technique.budget if case.selected else CORE_TIMES * technique.budget
+    return technique.budget if case.selected else technique.core_times * technique.budget
 
 
 def seeds_of(case: Case, seeds: int) -> int:

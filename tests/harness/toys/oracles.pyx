@@ -7,6 +7,9 @@ tickets_seen   tickets_twice, which says so when it sees that somebody came in b
 pair           correct: a value in two halves, written and read under a lock.
 pair_torn      the same without the lock: a reader may meet half of a write.
 counter_race   a plain number that two threads change: a data race.
+made           correct: a world of two blocks, of which the first is freed without the second.
+made_leaking   made, which keeps the first one.
+made_careless  made, which does not look whether the second one is there.
 """
 
 from __future__ import annotations
@@ -41,6 +44,7 @@ cdef struct State:
     pml_i64 low
     pml_i64 high
     int64_t plain
+    int64_t* block
 
 
 cdef void* create(const int64_t* settings, int32_t threads) noexcept nogil:
@@ -48,7 +52,33 @@ cdef void* create(const int64_t* settings, int32_t threads) noexcept nogil:
 
 
 cdef void destroy(void* instance) noexcept nogil:
+    release((<State*>instance).block)
     release(instance)
+
+
+cdef void* create_pair(bint frees, bint looks) noexcept nogil:
+    cdef State* state = <State*>allocate_zeroed(1, sizeof(State))
+    if state is NULL:
+        return NULL
+    state.block = <int64_t*>allocate_zeroed(1, sizeof(int64_t))
+    if state.block is NULL and looks:
+        if frees:
+            release(state)
+        return NULL
+    state.block[0] = 1
+    return state
+
+
+cdef void* create_made(const int64_t* settings, int32_t threads) noexcept nogil:
+    return create_pair(True, True)
+
+
+cdef void* create_leaking(const int64_t* settings, int32_t threads) noexcept nogil:
+    return create_pair(False, True)
+
+
+cdef void* create_careless(const int64_t* settings, int32_t threads) noexcept nogil:
+    return create_pair(True, False)
 
 
 cdef void check(void* instance, PmlViolation* violation) noexcept nogil:
@@ -120,8 +150,18 @@ cdef PmlOperation[2] PAIR = [
 ctypedef void (*Apply)(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
                        PmlViolation* violation) noexcept nogil
 
-cdef PmlSubject[6] TABLES
+cdef PmlSubject[9] TABLES
 BUILD_ID = "oracles-build-1"
+
+
+cdef extern from "pulsar_ml/sync/sync.h" nogil:
+    void pml_fail_allocation_after(int64_t n) noexcept
+
+
+def fail_allocation_after(n):
+    pml_fail_allocation_after(n)
+
+
 SUBJECTS = {}
 
 
@@ -144,7 +184,13 @@ define(2, b"pair", 2, &PAIR[0], apply_pair)
 define(3, b"pair_torn", 2, &PAIR[0], apply_pair_torn)
 define(4, b"counter_race", 1, &NEXT[0], apply_counter_race)
 define(5, b"tickets_seen", 1, &NEXT[0], apply_tickets_seen)
+define(6, b"made", 1, &NEXT[0], apply_tickets)
+define(7, b"made_leaking", 1, &NEXT[0], apply_tickets)
+define(8, b"made_careless", 1, &NEXT[0], apply_tickets)
+TABLES[6].create = create_made
+TABLES[7].create = create_leaking
+TABLES[8].create = create_careless
 
-for at in range(6):
+for at in range(9):
     wrapped = wrap_subject(&TABLES[<int>at], BUILD_ID, None)
     SUBJECTS[wrapped.name] = wrapped

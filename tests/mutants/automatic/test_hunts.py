@@ -2,22 +2,40 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.trial.trial import CHECKED, load_native
+from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.trial import CHECKED, TrialOptions, load_native
 from pulsar_ml.errors import BadRecordError
+from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.search.child import LostError
+from pulsar_ml.harness.search.sandbox import watch
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.automatic import hunting
 from stress.mutants.automatic.command import PAGE
-from stress.mutants.automatic.hunting import ENGINE, LINEAR, MODEL, ONE, Outcome, hunt, suites_of
+from stress.mutants.automatic.creation import failing_creations
+from stress.mutants.automatic.hunting import (
+    ENGINE,
+    ENGINE_LIMITS,
+    LINEAR,
+    MODEL,
+    ONE,
+    Outcome,
+    hunt,
+    suites_of,
+)
 from stress.mutants.automatic.page import page
 from stress.mutants.automatic.points import Point, points
 from stress.mutants.automatic.results import (
+    DATA,
     EQUIVALENT,
+    HELD_OUT,
     HOLE,
     REASONS,
     Reading,
@@ -28,6 +46,7 @@ from stress.mutants.automatic.results import (
     score,
 )
 from stress.mutants.hunting import mutants
+from tests.harness.toys.build_toys import toys_path
 
 
 def outcome_of(module: Any, mutant: str | None, suite: str, *, reached: bool = True) -> Outcome:
@@ -35,6 +54,7 @@ def outcome_of(module: Any, mutant: str | None, suite: str, *, reached: bool = T
     stand_in: Any = SimpleNamespace(
         SUBJECTS=module.SUBJECTS,
         select_mutant=module.select_mutant,
+        fail_allocation_after=module.fail_allocation_after,
         was_reached=lambda: reached,
     )
     point: Any = SimpleNamespace(id=mutant) if mutant else None
@@ -56,6 +76,38 @@ def test_a_mutant_is_found_by_the_technique_that_can(
     assert done.technique in techniques
     assert (done.suite, done.reached) == (suite, True)
     assert done.verdict and done.executions
+
+
+@pytest.mark.parametrize(
+    ("toy", "verdict"), [("made", ""), ("made_leaking", "leak"), ("made_careless", "crash")]
+)
+def test_worlds_are_refused_without_memory_and_leave_nothing(toy: str, verdict: str) -> None:
+    module = load_checked(toys_path(checked=True, name="oracles"))
+    subject = module.SUBJECTS[toy]
+    program = Program.generate(subject, 0, threads=1, operations=2, noise=False)
+    done: list[tuple[int, int, str]] = []
+
+    def work(send: Callable[[Any], Any]) -> None:
+        worlds = failing_creations(subject, program, module.fail_allocation_after, 8)
+        send((worlds.executions, worlds.refused, worlds.verdict))
+
+    try:
+        watch(work, done.append, limits=ENGINE_LIMITS)
+    except LostError:
+        done.append((0, 0, "crash"))
+    assert done[0][2] == verdict
+    if not verdict:
+        assert done[0] == (4, 2, "")
+
+
+@pytest.mark.parametrize("suite", sorted(SUITES))
+def test_worlds_of_the_true_core_are_refused_without_memory(suite: str) -> None:
+    module = load_native(CHECKED)
+    subject = module.SUBJECTS[SUITES[suite].subject]
+    for seed in range(3):
+        program = program_of(subject, SUITES[suite], seed, TrialOptions())
+        worlds = failing_creations(subject, program, module.fail_allocation_after, 64)
+        assert worlds.verdict == "" and 0 < worlds.refused < worlds.executions < 64
 
 
 def test_the_true_core_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -114,16 +166,22 @@ def test_the_interval_is_wilsons(found: int, tried: int, low: float, high: float
 
 def test_every_reason_belongs_to_a_mutant_that_survives() -> None:
     keys = {point.key for point in points()}
-    results = Results()
+    found = {
+        one.key for path in (DATA, HELD_OUT) for one in Results(path).by_key.values() if one.found
+    }
     for key in readings(REASONS):
         assert key in keys, f"no automatic mutant is {key}"
-        assert key not in results.by_key or not results.by_key[key].found, f"{key} was found"
+        assert key not in found, f"{key} was found"
 
 
 def test_the_page_is_what_the_data_gives() -> None:
-    text = page(Results().by_key.values(), readings(REASONS))
-    assert text == PAGE.read_text(), "run `python -m stress.mutants.automatic --page-only`"
-    assert text != page([*Results().by_key.values()][1:], readings(REASONS))
+    held_out = Results(HELD_OUT).by_key.values()
+    text = page(Results().by_key.values(), readings(REASONS), held_out)
+    assert held_out and text == PAGE.read_text(), (
+        "run `python -m stress.mutants.automatic --page-only`"
+    )
+    assert text != page([*Results().by_key.values()][1:], readings(REASONS), held_out)
+    assert text != page(Results().by_key.values(), readings(REASONS), [*held_out][1:])
 
 
 @pytest.mark.parametrize(

@@ -150,6 +150,8 @@ static void main_entry(void)
         subject = E.config.subject;
         instance = subject->create(E.config.settings, E.n);
         if (instance == NULL) {
+            if (E.config.leaks) /* of what create() had allocated by then */
+                check_leaks();
             fail_with(FAIL_CAPACITY, &E.main, "the subject's create() returned NULL");
             abandon();
         }
