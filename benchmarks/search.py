@@ -10,8 +10,8 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
-from benchmarks import exhaust
 from benchmarks.measure import Benchmark
+from benchmarks.peers import loom
 from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.trial import TrialOptions
@@ -99,5 +99,5 @@ def rows(name: str, guided: bool) -> tuple[Benchmark, ...]:
 
 BENCHMARKS = (
     *(row for name in NAMES for guided in (False, True) for row in rows(name, guided)),
-    *exhaust.ROWS,
+    *loom.ROWS,
 )

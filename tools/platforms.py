@@ -25,6 +25,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, fields
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 from tools.interpreters import built
@@ -73,7 +74,7 @@ class Row:
 
     @property
     def place(self) -> tuple[str, str, str, str]:
-        """What a newer row replaces."""
+        """The key of a row: a newer one with the same key replaces it."""
         short = ".".join(self.interpreter.split(".")[:2])
         return short, self.gil, self.compiler.split()[0], self.processor
 
@@ -175,9 +176,8 @@ def stored() -> list[Row]:
 
 def row_of(record: Mapping[str, str]) -> Row:
     """The row of a line of the file."""
-    texts = {field.name: record[field.name] for field in fields(Row)}
-    numbers = {name: int(texts.pop(name)) for name in ("passed", "failed")}
-    return Row(**texts, **numbers)
+    values: dict[str, Any] = {field.name: record[field.name] for field in fields(Row)}
+    return Row(**values | {name: int(values[name]) for name in ("passed", "failed")})
 
 
 def store(rows: Iterable[Row]) -> None:

@@ -89,7 +89,11 @@ class Acks:
         """The state that is read back, with limits that leave nothing of it out."""
         encoded = self.acks.encode()
         return AckState.restore(
-            encoded.mark_delete, encoded.data, encoded.ranges, encoded.batches, max_bytes=None
+            encoded.mark_delete_position,
+            encoded.data,
+            encoded.ranges,
+            encoded.batches,
+            max_bytes=None,
         )
 
     def state(self, acks: AckState) -> str:
@@ -105,7 +109,7 @@ class Acks:
     def restart(self) -> None:
         encoded = self.acks.encode()
         self.acks = AckState.restore(
-            encoded.mark_delete,
+            encoded.mark_delete_position,
             encoded.data,
             encoded.ranges,
             encoded.batches,

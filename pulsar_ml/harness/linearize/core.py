@@ -45,10 +45,15 @@ def minimal(
     False with it: a limit was reached, and perhaps more calls could be removed. ``criterion``: one
     by which the order of some calls does not depend on the others.
     """
-    with few_states(part, MORE_STATES):
-        shrinking = Shrinking(part, criterion)
-        core = shrinking.run(indices.tolist())
-        return core, shrinking.complete
+    whole = part.of_all_keys()
+    try:
+        with few_states(whole, MORE_STATES):
+            shrinking = Shrinking(whole, criterion)
+            core = shrinking.run(indices.tolist())
+            return core, shrinking.complete
+    finally:
+        if whole is not part:
+            whole.close()
 
 
 @contextmanager

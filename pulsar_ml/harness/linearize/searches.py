@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -76,6 +77,15 @@ class Searches:
         if self.parts is None:
             part.parts = None
         return part
+
+    def of_all_keys(self) -> Searches:
+        """Return searches whose states hold all keys; these, where one key is all there is."""
+        if not self.checker.keyed or len(self.checker.split(self.symbols)) < 2:
+            return self
+        options = replace(self.options, partition=False)
+        whole = Searches(self.history, self.model, options, self.effort)
+        whole.cells, whole.parts = self.cells, self.parts
+        return whole
 
     @property
     def checker(self) -> ModelChecker:

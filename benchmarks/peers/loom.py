@@ -87,7 +87,7 @@ def memory_of_a_step() -> float:
 
 
 def rows_of(name: str) -> tuple[Benchmark, ...]:
-    title = f"search to its end: {name}"
+    title = f"search: {name} to its end"
     ours = Benchmark(f"{title}, executions", partial(executions, name), "n")
     if not peers.available():
         return (ours,)

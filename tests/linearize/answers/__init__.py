@@ -1,0 +1,1 @@
+"""Tests of explanations: cores, orders, their words, and the page."""
