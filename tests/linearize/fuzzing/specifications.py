@@ -238,24 +238,26 @@ class Judge:
         chosen: Sequence[int] | None = None,
         spare: Sequence[int] = (),
         optional: Collection[int] = (),
+        each_once: bool = False,
     ) -> bool:
         """True when the ``chosen`` calls have an order that keeps ``before``.
 
         Calls that did not return may be left out; ``spare`` calls take effect at any time, at most
-        as many of them as there are. ``optional`` calls may be left out; in the order they have
-        their results.
+        as many of them as there are; with ``each_once``, each at most once. ``optional`` calls may
+        be left out; in the order they have their results.
         """
         before = before or self.real_time
         calls = list(range(len(self.rows))) if chosen is None else list(chosen)
         needed = {index for index in calls if self.rows[index].returned is not None}
         needed -= set(optional)
-        kinds: dict[Any, int] = {}
+        kinds: dict[str, list[int]] = {}
         for index in spare:
             row = self.rows[index]
-            kinds.setdefault(repr((row.thread, row[1:4], row.returned is None)), index)
+            kinds.setdefault(repr((row.thread, row[1:4], row.returned is None)), []).append(index)
+        equal = list(kinds.values())
         seen = set()
 
-        def extend(placed: frozenset[int], used: int, states: frozenset[Any]) -> bool:
+        def extend(placed: frozenset[int], used: tuple[int, ...], states: frozenset[Any]) -> bool:
             if needed <= placed:
                 return True
             key = placed, used, states
@@ -268,14 +270,17 @@ class Judge:
                 after = self.after(states, index)
                 if after and extend(placed | {index}, used, after):
                     return True
-            if used < len(spare):
-                for index in kinds.values():
+            if sum(used) < len(spare):
+                for kind, (index, *others) in enumerate(equal):
+                    if each_once and used[kind] > len(others):
+                        continue
                     after = self.after(states, index)
-                    if after and after != states and extend(placed, used + 1, after):
+                    more = (*used[:kind], used[kind] + 1, *used[kind + 1 :])
+                    if after and after != states and extend(placed, more, after):
                         return True
             return False
 
-        return extend(frozenset(), 0, self.first())
+        return extend(frozenset(), (0,) * len(equal), self.first())
 
     def replays(self, order: Sequence[int], before: Callable[[int, int], bool]) -> bool:
         """True when the calls of ``order`` are legal one after the other, and keep ``before``."""

@@ -96,6 +96,24 @@ def test_orders_of_calls_are_tried_with_the_times_of_the_calls() -> None:
     assert judge.legal(chosen=(3,), spare=(0,)) and not judge.legal(chosen=(3,), spare=(1,))
 
 
+def test_a_spare_call_has_the_effect_of_another_unless_each_counts_once() -> None:
+    """A value is read, replaced and read again; one write of it was left out, and another call."""
+    rows = rows_of(
+        history_of(
+            [
+                Operation(0, "write", (0,), None, 1, 5),
+                Operation(2, "read", (), 0, 1, 3),
+                Operation(0, "read", (), 0, 8, 9),
+                Operation(1, "write", (3,), None, 1, 6),
+                Operation(1, "write", (4,), None, 7, 7),
+            ]
+        )
+    )
+    judge = Judge("register", rows)
+    assert judge.legal(chosen=(1, 2, 4), spare=(0, 3))
+    assert not judge.legal(chosen=(1, 2, 4), spare=(0, 3), each_once=True)
+
+
 def test_without_an_explanation_the_answer_is_compared() -> None:
     quick = check(STALE, Register(), options=Options(explain=False))
     assert list(claims().wrong(quick, explained=False)) == []

@@ -110,14 +110,16 @@ class Claims:
     def claims_of_core(self, core: Sequence[int], spare: list[int]) -> Iterator[str]:
         """Yield what is wrong with a core, next to calls that were left out and change the state.
 
-        A core is illegal by itself, and with the spare calls at any time; except that a model with
-        units leaves out calls of one value together, which proves nothing about other times.
+        A core is illegal by itself, and with the spare calls at any time, each once; except that a
+        model with units leaves out calls of one value together, which proves nothing about other
+        times. No call of a core can be left out; searches count the effects of spare calls together,
+        so that one may have the effects of another.
         """
         judge = self.judge
         units = judge.name in UNITS and not judge.keyed
         if judge.legal(chosen=core):
             yield f"core {core} is legal"
-        elif not units and judge.legal(chosen=core, spare=spare):
+        elif not units and judge.legal(chosen=core, spare=spare, each_once=True):
             yield f"core {core} is legal with {spare} at any time"
         for at in core:
             rest = [other for other in core if other != at]
