@@ -165,10 +165,11 @@ def strategy(default: str | None, more: str = "") -> Decorator:
     return option(
         "--strategy",
         type=click.Choice(OFFERED),
+        metavar="NAME",
         default=default,
         show_default=default is not None,
         group=SEARCH,
-        help=f"How schedules are chosen. {more}".strip(),
+        help=f"How schedules are chosen: {', '.join(OFFERED)}. {more}".strip(),
     )
 
 

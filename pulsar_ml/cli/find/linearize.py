@@ -99,8 +99,10 @@ ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
     default=LINEARIZABLE,
     show_default=True,
     type=click.Choice((LINEARIZABLE, *CRITERIA)),
+    metavar="NAME",
     group="Model",
-    help="The question to answer; see the documentation for each one's meaning and models.",
+    help=f"The question to answer: {', '.join((LINEARIZABLE, *CRITERIA))}. The documentation has "
+    "the meaning of each, and its models.",
 )
 @option(
     "--no-partition",

@@ -112,8 +112,8 @@ class Claims:
 
         A core is illegal by itself, and with the spare calls at any time, each once; except that a
         model with units leaves out calls of one value together, which proves nothing about other
-        times. No call of a core can be left out; searches count the effects of spare calls together,
-        so that one may have the effects of another.
+        times. No call of a core can be left out. Searches count the effects of spare calls
+        together, so that one may have the effects of another.
         """
         judge = self.judge
         units = judge.name in UNITS and not judge.keyed

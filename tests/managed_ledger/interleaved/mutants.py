@@ -36,14 +36,14 @@ class Mutant:
 
 
 def functions_of(module: ModuleType) -> Iterator[FunctionType]:
-    """Yield the functions of a module and of its classes, getters of properties included."""
+    """Yield the functions in a module's source, also of its classes, and getters of properties."""
     for value in vars(module).values():
         if getattr(value, "__module__", None) != module.__name__:
             continue
         members = vars(value).values() if inspect.isclass(value) else [value]
         for member in members:
             found = member.fget if isinstance(member, property) else member
-            if isinstance(found, FunctionType):
+            if isinstance(found, FunctionType) and found.__code__.co_filename == module.__file__:
                 yield found
 
 

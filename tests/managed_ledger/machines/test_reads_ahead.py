@@ -198,8 +198,8 @@ def mutant(name: str, before: str, after: str) -> Mutant:
 MUTANTS = (
     mutant(
         "an entry that is being read counts as cached",
-        "        return at in self.cached\n",
-        "        return at in self.cached or self.is_reading(*at, at.entry_id)\n",
+        "        return position in self.cached\n",
+        "        return position in self.cached or self.is_reading(*position, position.entry_id)\n",
     ),
     mutant("what is cached is read ahead", "(ledger_id, first) in self.cached or self", "self"),
     mutant(
@@ -224,8 +224,8 @@ MUTANTS = (
     ),
     mutant(
         "a read that is under way covers its first entry only",
-        "first <= end and begin <= last",
-        "first <= begin and begin <= last",
+        "first <= self.last and self.first <= last",
+        "first <= self.first and self.first <= last",
     ),
     mutant("no condition holds a read ahead back", " or not condition():", ":"),
     mutant(

@@ -21,6 +21,7 @@ class Answers:
     keyed: bool
     numbers: dict[Any, int]
     part_numbers: dict[Hashable, int]
+    decode: Decoder
     is_pure: Callable[[Call], bool] | None
     part_of: Callable[[Call], Hashable] | None
     ends: Callable[[Call], bool] | None
