@@ -21,12 +21,10 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-import urllib.error
 import urllib.request
 from dataclasses import dataclass
 from pathlib import Path
 
-MIRROR = "https://deb.debian.org/debian/pool/main/p"
 PROGRESS = Path(__file__).with_name("progress.py")
 FAILED = 4
 
@@ -42,10 +40,9 @@ class Source:
     version: str
     digest: str
 
-    @property
-    def address(self) -> str:
+    def address(self, mirror: str) -> str:
         package = "python" + ".".join(self.version.split(".")[:2])
-        return f"{MIRROR}/{package}/{package}_{self.version}.orig.tar.xz"
+        return f"{mirror}/pool/main/p/{package}/{package}_{self.version}.orig.tar.xz"
 
 
 PYTHON_3_13 = Source("3.13.15", "1e66a7945a48390ee4c2a4268a0e4185884059a13c4aab6d148aa208deea4a76")
@@ -81,17 +78,31 @@ def built() -> dict[str, Path]:
     return {name: executable(name) for name in INTERPRETERS if executable(name).exists()}
 
 
-def download(source: Source, target: Path) -> None:
-    """Writes an archive to a file. Raises InterpreterError, also for another digest."""
+def mirror_of_apt() -> str:
+    """The Debian mirror that apt is set up with. Raises InterpreterError when there is none."""
+    question = ["apt-get", "indextargets", "--format", "$(SITE)", "Created-By: Packages"]
     try:
-        with urllib.request.urlopen(source.address, timeout=60) as answer, target.open("wb") as out:
+        sites = subprocess.run(question, capture_output=True, text=True, check=True).stdout.split()
+    except (OSError, subprocess.CalledProcessError):
+        sites = []
+    for site in sites:
+        if site.endswith("/debian"):
+            return site
+    raise InterpreterError("apt knows no mirror of Debian; name one with --mirror ADDRESS")
+
+
+def download(source: Source, target: Path, mirror: str) -> None:
+    """Writes an archive to a file. Raises InterpreterError, also for another digest."""
+    address = source.address(mirror)
+    try:
+        with urllib.request.urlopen(address, timeout=60) as answer, target.open("wb") as out:
             shutil.copyfileobj(answer, out)
-    except (urllib.error.URLError, OSError) as error:
-        raise InterpreterError(f"cannot fetch {source.address}: {error}") from error
+    except (ValueError, OSError) as error:
+        raise InterpreterError(f"cannot fetch {address}: {error}") from error
     digest = hashlib.sha256(target.read_bytes()).hexdigest()
     if digest != source.digest:
         raise InterpreterError(
-            f"{source.address} has the SHA-256 {digest}, and not {source.digest}: another file is "
+            f"{address} has the SHA-256 {digest}, and not {source.digest}: another file is "
             "served under this name; nothing was built"
         )
 
@@ -103,7 +114,7 @@ def run(label: str, log: Path, command: list[str], folder: Path) -> None:
         raise InterpreterError(f"{label} failed; the whole output is in {log}")
 
 
-def build(name: str) -> Path:
+def build(name: str, mirror: str | None = None) -> Path:
     """Builds an interpreter, unless it is there; returns its executable."""
     source, flags = INTERPRETERS[name]
     home = home_of(name)
@@ -114,8 +125,8 @@ def build(name: str) -> Path:
     logs = cache()
     with tempfile.TemporaryDirectory(prefix="python-", dir=cache()) as scratch:
         archive = Path(scratch, "source.tar.xz")
-        print(f"{name}: fetching {source.address}", flush=True)
-        download(source, archive)
+        print(f"{name}: fetching the sources of {source.version}", flush=True)
+        download(source, archive, mirror or mirror_of_apt())
         with tarfile.open(archive) as packed:
             packed.extractall(scratch, filter="data")
         [folder] = (path for path in Path(scratch).iterdir() if path.is_dir())
@@ -138,6 +149,7 @@ def main() -> int:
         epilog=f"Names: {', '.join(INTERPRETERS)}.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="an interpreter to build")
+    parser.add_argument("--mirror", help="a mirror of Debian (default: the one that apt uses)")
     parser.add_argument("--list", action="store_true", help="print names, versions and paths")
     options = parser.parse_args()
     if options.list:
@@ -151,7 +163,7 @@ def main() -> int:
         parser.error(f"{wrong}; there are {', '.join(INTERPRETERS)}")
     for name in options.names:
         try:
-            print(build(name))
+            print(build(name, options.mirror))
         except InterpreterError as error:
             print(f"{name}: {error}", file=sys.stderr)
             return FAILED

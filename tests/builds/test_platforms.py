@@ -11,7 +11,6 @@ from pathlib import Path
 
 import pytest
 
-from tools import interpreters
 from tools.interpreters import InterpreterError, Source, download
 from tools.platforms import PAGE, ROOT, Row, counts, left_out, page, question, stored, supported
 
@@ -75,26 +74,21 @@ def test_an_interpreter_tells_its_version(tmp_path: Path) -> None:
     assert question(tmp_path / "python3") is None
 
 
-def test_an_archive_with_another_digest_is_refused(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    served = tmp_path / "python3.14" / "python3.14_3.14.0.orig.tar.xz"
-    served.parent.mkdir()
+def test_an_archive_with_another_digest_is_refused(tmp_path: Path) -> None:
+    served = tmp_path / "pool/main/p/python3.14/python3.14_3.14.0.orig.tar.xz"
+    served.parent.mkdir(parents=True)
     served.write_bytes(b"sources")
-    monkeypatch.setattr(interpreters, "MIRROR", tmp_path.as_uri())
     wrong = hashlib.sha256(b"other").hexdigest()
     with pytest.raises(InterpreterError, match="another file is served"):
-        download(Source("3.14.0", wrong), tmp_path / "archive")
-    download(Source("3.14.0", digest_of(served)), tmp_path / "archive")
+        download(Source("3.14.0", wrong), tmp_path / "archive", tmp_path.as_uri())
+    download(Source("3.14.0", digest_of(served)), tmp_path / "archive", tmp_path.as_uri())
     assert (tmp_path / "archive").read_bytes() == b"sources"
 
 
-def test_an_archive_that_is_not_served_is_named(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(interpreters, "MIRROR", tmp_path.as_uri())
+@pytest.mark.parametrize("mirror", ["file:///nowhere", "no address"])
+def test_an_archive_that_is_not_served_is_named(tmp_path: Path, mirror: str) -> None:
     with pytest.raises(InterpreterError, match="python3.14_3.14.0.orig.tar.xz"):
-        download(Source("3.14.0", ""), tmp_path / "archive")
+        download(Source("3.14.0", ""), tmp_path / "archive", mirror)
 
 
 def digest_of(path: Path) -> str:
