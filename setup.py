@@ -74,7 +74,6 @@ DIRECTIVES = {
     "autotestdict": False,
     "binding": True,
     "embedsignature": False,
-    "freethreading_compatible": True,
 }
 
 

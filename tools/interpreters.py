@@ -3,12 +3,12 @@
     python tools/interpreters.py 3.14t 3.13t     build them in the cache folder, print their paths
     python tools/interpreters.py --list          names, versions, and those that are built
 
-A name that ends in ``t`` is built without the GIL, one that ends in ``tsan`` with the thread
-sanitizer, too. Sources are Debian's copies of the published archives, compared with the digests
-below. The cache folder is ``$XDG_CACHE_HOME/pulsar_ml/interpreters``; a folder that was begun and
-not ended has no ``bin``, and is built again. Needs the standard library, a C compiler, ``make`` and
-the headers of OpenSSL, libffi, zlib and liblzma. Exit codes: 0 done; 2 a name that is not known;
-4 a download or a build failed.
+A name that ends in ``t`` is built without the GIL. Sources are Debian's copies of the published
+archives, compared with the digests below. The cache folder is
+``$XDG_CACHE_HOME/pulsar_ml/interpreters``; a folder that was begun and not ended has no ``bin``,
+and is built again. Needs the standard library, a C compiler, ``make`` and the headers of OpenSSL,
+libffi, zlib and liblzma. Exit codes: 0 done; 2 a name that is not known; 4 a download or a build
+failed; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -48,12 +48,10 @@ class Source:
 PYTHON_3_13 = Source("3.13.15", "1e66a7945a48390ee4c2a4268a0e4185884059a13c4aab6d148aa208deea4a76")
 PYTHON_3_14 = Source("3.14.7", "3b48dac8fb59f62eaa67ac83c1eb12bda1b7a08406dd286e252c11a66be27f81")
 
-WITHOUT_GIL = ("--disable-gil",)
-INTERPRETERS: dict[str, tuple[Source, tuple[str, ...]]] = {
-    "3.13t": (PYTHON_3_13, WITHOUT_GIL),
+INTERPRETERS: dict[str, tuple[Source, tuple[str, ...]]] = {  # with the options of configure
+    "3.13t": (PYTHON_3_13, ("--disable-gil",)),
     "3.14": (PYTHON_3_14, ()),
-    "3.14t": (PYTHON_3_14, WITHOUT_GIL),
-    "3.14tsan": (PYTHON_3_14, (*WITHOUT_GIL, "--with-thread-sanitizer")),
+    "3.14t": (PYTHON_3_14, ("--disable-gil",)),
 }
 
 
@@ -171,4 +169,7 @@ def main() -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main())
+    try:
+        sys.exit(main())
+    except KeyboardInterrupt:
+        sys.exit(130)

@@ -152,6 +152,7 @@ def run(interpreter: Interpreter, compiler: str) -> Row | None:
     settings = {"PYTHON": str(interpreter.path), "CC": compiler, "PULSAR_ML_STRICT": "1"}
     if not interpreter.has_gil:
         settings["PYTHON_GIL"] = "0"
+    # Pytest's header has the tools that are missing; without -v it is not printed.
     command = ["make", "test", f"ARGS=--junitxml={report} -v"]
     shown = [sys.executable, str(PROGRESS), f"{name}, tests", str(log), *command]
     subprocess.run(shown, cwd=clone, env=os.environ | settings, check=False)

@@ -1,4 +1,4 @@
-"""The table of platforms holds the rows of runs, and README and classifiers claim no others."""
+"""The table of platforms holds the rows of runs, and no classifier contradicts a row."""
 
 from __future__ import annotations
 

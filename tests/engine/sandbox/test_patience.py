@@ -32,92 +32,74 @@ def sleeper() -> Iterator[int]:
         process.send_signal(signal.SIGKILL)
 
 
-def patience_with(
-    pid: int, now: list[float], monkeypatch: pytest.MonkeyPatch
-) -> tuple[Patience, Heart]:
+class Watch:
     """A watch over a process by a clock that the test turns."""
-    monkeypatch.setattr(time, "monotonic", lambda: now[0])
-    nothing: Any = None
-    heart = Heart()
-    watched = Watched(pid, 0, 0, nothing, heart, 0, None, Limits(wall=30.0), nowhere, lambda _: 0)
-    patience = Patience(watched)
-    now[0] += 1
-    patience.look()
-    return patience, heart
+
+    def __init__(self, pid: int, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = 0.0
+        monkeypatch.setattr(time, "monotonic", lambda: self.now)
+        nothing: Any = None
+        self.heart = Heart()
+        self.patience = Patience(
+            Watched(
+                pid, 0, 0, nothing, self.heart, 0, None, Limits(wall=30.0), nowhere, lambda _: 0
+            )
+        )
+        self.wait(1)
+
+    def wait(self, seconds: int) -> None:
+        """Look at the process once a second."""
+        for _ in range(seconds):
+            self.now += 1
+            self.patience.look()
 
 
-def test_a_leap_of_the_clock_is_no_hang(sleeper: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def watch(sleeper: int, monkeypatch: pytest.MonkeyPatch) -> Watch:
+    return Watch(sleeper, monkeypatch)
+
+
+def test_a_leap_of_the_clock_is_no_hang(watch: Watch) -> None:
     """A pause of the machine, or of the process that watches, makes such a leap."""
-    now = [0.0]
-    patience, _ = patience_with(sleeper, now, monkeypatch)
-    now[0] += 1_000
-    patience.look()
+    watch.now += 1_000
+    watch.patience.look()
 
 
-def test_a_child_that_waits_is_stuck_in_the_end(
-    sleeper: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    patience, _ = patience_with(sleeper, now, monkeypatch)
-    for _ in range(30):
-        now[0] += 1
-        patience.look()
+def test_a_child_that_waits_is_stuck_in_the_end(watch: Watch) -> None:
+    watch.wait(30)
     with pytest.raises(LostError, match="no execution ended within 30 s"):
-        now[0] += 1
-        patience.look()
+        watch.wait(1)
 
 
 def test_a_child_without_a_processor_is_not_stuck(
-    sleeper: int, monkeypatch: pytest.MonkeyPatch
+    watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now = [0.0]
     monkeypatch.setattr(child, "runnable", lambda _: True)
-    patience, _ = patience_with(sleeper, now, monkeypatch)
-    for _ in range(100):
-        now[0] += 1
-        patience.look()
+    watch.wait(100)
 
 
-def test_a_model_that_takes_long_is_no_hang_of_the_code_under_test(
-    sleeper: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    now = [0.0]
-    patience, heart = patience_with(sleeper, now, monkeypatch)
-    heart.note_judging(True)
-    for _ in range(100):
-        now[0] += 1
-        patience.look()
-    heart.note_judging(False)
-    for _ in range(30):
-        now[0] += 1
-        patience.look()
+def test_a_model_that_takes_long_is_no_hang_of_the_code_under_test(watch: Watch) -> None:
+    watch.heart.note_judging(True)
+    watch.wait(100)
+    watch.heart.note_judging(False)
+    watch.wait(30)
     with pytest.raises(LostError, match="no execution ended within 30 s"):
-        now[0] += 1
-        patience.look()
+        watch.wait(1)
 
 
-def test_a_model_that_never_answers_is_named(sleeper: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [0.0]
-    patience, heart = patience_with(sleeper, now, monkeypatch)
-    heart.note_judging(True)
+def test_a_model_that_never_answers_is_named(watch: Watch) -> None:
+    watch.heart.note_judging(True)
+    watch.wait(600)
     with pytest.raises(LostError, match="the model gave no answer within 600 s"):
-        for _ in range(602):
-            now[0] += 1
-            patience.look()
+        watch.wait(1)
 
 
-def test_many_slow_answers_in_a_row_are_answers(
-    sleeper: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_many_slow_answers_in_a_row_are_answers(watch: Watch) -> None:
     """The moment between two of them is too short to be seen."""
-    now = [0.0]
-    patience, heart = patience_with(sleeper, now, monkeypatch)
-    heart.note_judging(True)
+    watch.heart.note_judging(True)
     for item in range(4):
-        heart.begin(item)
-        for _ in range(400):
-            now[0] += 1
-            patience.look()
+        watch.heart.begin(item)
+        watch.wait(400)
 
 
 def test_a_search_outlives_a_slow_judge() -> None:

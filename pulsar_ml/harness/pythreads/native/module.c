@@ -52,9 +52,5 @@ PyMODINIT_FUNC PyInit__fibers(void)
 #endif
     if (module && PyModule_AddIntConstant(module, "SUPPORTED", supported) < 0)
         Py_CLEAR(module);
-#ifdef Py_GIL_DISABLED
-    if (module && PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED) < 0)
-        Py_CLEAR(module);
-#endif
     return module;
 }
