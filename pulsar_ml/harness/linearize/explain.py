@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import RETURNED
 from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
+from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
     PROGRAM_ORDER,
@@ -35,6 +36,10 @@ WEAKER_STEPS = 200_000
 WEAKER_STATES = 100_000  # the most new states of the model for each weaker criterion
 WEAKER_RECORDS = 5_000  # longer histories that a monitor refuted are not compared with them
 BLOCKED_STEPS = 500_000  # the most steps of a search for the blocked call
+
+# Parts of an explanation, as "not found within the limits of an explanation: ..." names them.
+BLOCKED, MINIMAL = "the blocked operation", "whether the core is minimal"
+WEAKER = "the weaker criteria"
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,50 +68,68 @@ def unexplained(illegal: Illegal) -> Verdict:
 
 def explained(illegal: Illegal, searches: Searches) -> Verdict:
     """Return the verdict with its explanation, as far as limits allow."""
-    options = searches.options
-    verdict = with_core(illegal, searches)
-    long = illegal.verdict.method == "monitor" and len(searches.records) > WEAKER_RECORDS
-    if options.weaker and not long:
-        verdict = replace(verdict, weaker=weaker(searches))
-    return verdict
-
-
-def with_core(illegal: Illegal, searches: Searches) -> Verdict:
-    """Return the verdict with the order, the blocked call and the core."""
-    from pulsar_ml.harness.linearize.core import minimal
-
-    records, chosen = searches.records, illegal.chosen
-    if chosen is None:
-        chosen = np.arange(len(records), dtype=np.int32)
-    beyond = chosen  # the calls among which the blocked one is searched
-    if illegal.verdict.method == "monitor":
-        # A monitor names a few calls, but the blocked call is that of the whole history.
-        witness = records[chosen]
-        last = witness["returned"][witness["ending"] == RETURNED].max(initial=0)
-        beyond = np.flatnonzero(records["invoked"] <= last).astype(np.int32)
-    missing = []
-    blocked, way = located(illegal, searches, beyond)
-    if blocked < 0:
-        missing.append("the blocked operation")
-    else:
-        # Calls invoked after the return of the blocked call do not matter.
-        matters = records["invoked"] <= records["returned"][blocked]
-        if not matters[chosen].all():
-            chosen = beyond[matters[beyond]]
-    part = searches if len(chosen) == len(records) else searches.of_part(chosen)
+    own = Explanation(illegal, searches)
     try:
-        smaller, complete = minimal(part, np.arange(len(chosen), dtype=np.int32))
-    except StatesFull:
-        smaller, complete = tuple(range(len(chosen))), False
-    if not complete:
-        missing.append("whether the core is minimal")
-    return replace(
-        illegal.verdict,
-        prefix=tuple(way),
-        blocked=blocked,
-        core=tuple(int(chosen[place]) for place in smaller),
-        unexplained=" and ".join(missing),
-    )
+        with alarm(searches.effort.deadline_ns):
+            own.run()
+    except OutOfTime:
+        pass
+    return own.verdict()
+
+
+class Explanation:
+    """The state of one explanation: each step adds to it, and it can be read after each."""
+
+    def __init__(self, illegal: Illegal, searches: Searches) -> None:
+        self.illegal = illegal
+        self.searches = searches
+        self.known = unexplained(illegal)
+        long = illegal.verdict.method == "monitor" and len(searches.records) > WEAKER_RECORDS
+        self.missing = [BLOCKED, MINIMAL]
+        if searches.options.weaker and not long:
+            self.missing.append(WEAKER)
+
+    def verdict(self) -> Verdict:
+        return replace(self.known, unexplained=" and ".join(self.missing))
+
+    def run(self) -> None:
+        records, chosen = self.searches.records, self.illegal.chosen
+        if chosen is None:
+            chosen = np.arange(len(records), dtype=np.int32)
+        beyond = chosen  # the calls among which the blocked one is searched
+        if self.illegal.verdict.method == "monitor":
+            # A monitor names a few calls, but the blocked call is that of the whole history.
+            witness = records[chosen]
+            last = witness["returned"][witness["ending"] == RETURNED].max(initial=0)
+            beyond = np.flatnonzero(records["invoked"] <= last).astype(np.int32)
+        blocked, way = located(self.illegal, self.searches, beyond)
+        self.known = replace(self.known, prefix=tuple(way), blocked=blocked)
+        if blocked >= 0:
+            self.missing.remove(BLOCKED)
+            # Calls invoked after the return of the blocked call do not matter.
+            matters = records["invoked"] <= records["returned"][blocked]
+            if not matters[chosen].all():
+                chosen = beyond[matters[beyond]]
+        self.known = replace(self.known, core=tuple(chosen.tolist()))
+        self.shrink(chosen)
+        if WEAKER in self.missing:
+            self.known = replace(self.known, weaker=weaker(self.searches))
+            self.missing.remove(WEAKER)
+
+    def shrink(self, chosen: NDArray[np.int32]) -> None:
+        """Find the core of the illegal ``chosen`` calls."""
+        from pulsar_ml.harness.linearize.core import minimal
+
+        part = self.searches
+        if len(chosen) < len(part.records):
+            part = part.of_part(chosen)
+        try:
+            smaller, complete = minimal(part, np.arange(len(chosen), dtype=np.int32))
+        except StatesFull:
+            return
+        self.known = replace(self.known, core=tuple(int(chosen[place]) for place in smaller))
+        if complete:
+            self.missing.remove(MINIMAL)
 
 
 def located(

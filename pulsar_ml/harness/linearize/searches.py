@@ -151,6 +151,16 @@ class Searches:
         self.effort.add(steps, configurations)
         return ANSWERS[answer] if answer >= 0 else "", way
 
+    def of_native_part(
+        self, native: Parts, chosen: NDArray[np.int32], most: int
+    ) -> tuple[str, list[int]]:
+        """Search one of several parts without the model."""
+        answer, way, steps, found = native.search(
+            np.ascontiguousarray(self.records[chosen]), most_steps=most, one_round=True
+        )
+        self.effort.add(steps, found)
+        return ANSWERS[answer] if answer >= 0 else MEMORY_FULL, chosen[way].tolist()
+
     def natively(self, records: NDArray[np.void], most: int) -> tuple[str, list[int]]:
         """Search records without the model; "": unsuitable ones."""
         if self.cells is not None:
