@@ -14,7 +14,9 @@ from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
+from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits.memory import bounded
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts import rounds
 from pulsar_ml.harness.linearize.parts.guide import follows, proposal
@@ -27,8 +29,14 @@ from pulsar_ml.harness.linearize.parts.workers import (
     Workers,
 )
 from pulsar_ml.harness.linearize.search._answers import StatesFull
-from pulsar_ml.harness.linearize.search._native import ANSWERS
-from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, TIME, Chosen, Searches
+from pulsar_ml.harness.linearize.searches import (
+    MEMORY_FULL,
+    STEPS,
+    TIME,
+    Chosen,
+    Searches,
+    answer_named,
+)
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, SEARCH, UNKNOWN, Verdict
 from pulsar_ml.harness.models.model import Keyed
 
@@ -69,7 +77,7 @@ def check(
     found: Finding | None = None
     searches: Searches | None = None
     try:
-        with alarm(effort.deadline_ns):
+        with bounded(options.memory), alarm(effort.deadline_ns):
             searches = Searches(history, model, options, effort, checker)
             found = Check(searches).run()
     except OutOfTime:
@@ -97,7 +105,8 @@ def check(
             own.all_parts()
             own.cells = None  # records of several cells
         try:
-            return explained(illegal, own)
+            with bounded(options.memory):
+                return explained(illegal, own)
         finally:
             own.close()
 
@@ -179,7 +188,8 @@ class Check:
             return (self.streamed if just_in_time else self.outcome)(part, most)
 
         ends: dict[int, Outcome | Lost] = {}
-        with Workers(work, 2) as workers:
+        share = self.searches.options.memory // 2
+        with Workers(work, 2, lambda: _memory.limit(share)) as workers:
             for piece, outcome in workers.results([False, True]):
                 self.deaths = workers.deaths
                 if isinstance(outcome, Raised):
@@ -189,6 +199,8 @@ class Check:
                     self.effort.add(outcome.steps, outcome.configurations)
                     return self.finding(part, outcome)
         search = ends[0]
+        if isinstance(search, Outcome) and search.answer == MEMORY_FULL:
+            return self.of_part(part, most)  # alone, with all the memory
         if isinstance(search, Outcome):
             self.effort.add(search.steps, search.configurations)
         open_ = self.finding(part, search)
@@ -210,7 +222,7 @@ class Check:
             return self.outcome(part, most, native)
 
         waiting = parts
-        with Rounds(search, parts, self.effort, self.searches.options.workers) as run:
+        with Rounds(search, parts, self.effort, self.searches.options) as run:
             self.deaths = run.workers.deaths
             while waiting:
                 again: list[Open] = []
@@ -366,25 +378,25 @@ class Check:
                 self.records, together=together, most_steps=limit
             )
             native.deadline_ns = self.effort.deadline_ns
-            if alone and answer >= 0 and ANSWERS[answer] == TIME and not self.effort.late:
+            name = answer_named(answer)
+            if alone and name == TIME and not self.effort.late:
                 found = self.of_parts(self.native_parts(native), native)
                 if isinstance(found, Illegal) or not found.reason.startswith(MEMORY_FULL):
                     return found
-                self.searches.parts = None
-                return None
-            if answer < 0 or ANSWERS[answer] == MEMORY_FULL:
+                name = MEMORY_FULL
+            if name in ("", MEMORY_FULL):
                 self.searches.parts = None
                 return None
             self.effort.add(steps, configurations)
-            if ANSWERS[answer] == LEGAL:
+            if name == LEGAL:
                 return self.legal(tuple(way))
-            if ANSWERS[answer] == ILLEGAL:
+            if name == ILLEGAL:
                 chosen = native.calls_of_part(self.records) if native.parts > 1 else None
                 key = self.key_of(chosen)
                 return Illegal(self.verdict(ILLEGAL, key=key), self.calls_of(key, chosen))
             if most is not None and (by_monitor := self.by_monitor(monitor)) is not None:
                 return by_monitor
-        reason = self.effort.limit_reached(ANSWERS[answer])
+        reason = self.effort.limit_reached(name)
         if native.parts > 1 and not together:
             reason += f"; {native.unanswered} of {native.parts} keys have no answer"
         chosen = native.calls_of_part(self.records) if native.parts > 1 else None

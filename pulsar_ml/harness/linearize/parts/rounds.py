@@ -13,8 +13,10 @@ from types import TracebackType
 from typing import NamedTuple, Self
 
 from pulsar_ml.harness.linearize.effort import Effort
+from pulsar_ml.harness.linearize.limits import _memory
+from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.parts.workers import Lost, Raised, Workers
-from pulsar_ml.harness.linearize.searches import STEPS, Chosen
+from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen
 
 SECONDS_ALONE = 0.1  # of searches in this process before workers begin, which takes some time, too
 
@@ -52,15 +54,23 @@ Search = Callable[[Part, int], Outcome]  # of a part with at most so many steps
 
 
 class Rounds:
-    """Searches parts, in up to ``count`` worker processes; a context that ends them.
+    """Searches parts, in the workers of ``options``; a context that ends them.
 
-    ``search`` counts its steps in ``effort`` itself.
+    ``search`` counts its steps in ``effort`` itself. Workers share the memory; when it is too
+    little for one of them, they end, and this process goes on alone with all of it.
     """
 
-    def __init__(self, search: Search, parts: Sequence[Part], effort: Effort, count: int) -> None:
+    def __init__(
+        self, search: Search, parts: Sequence[Part], effort: Effort, options: Options
+    ) -> None:
         self.search = search
         self.effort = effort
-        self.workers = Workers(lambda item: search(parts[item[0]], item[1]), count)
+        count = options.workers
+        self.workers = Workers(
+            lambda item: search(parts[item[0]], item[1]),
+            count,
+            lambda: _memory.limit(options.memory // count),
+        )
         self.began = time.monotonic()
 
     def __enter__(self) -> Self:
@@ -92,7 +102,13 @@ class Rounds:
     ) -> Iterator[tuple[Part, Outcome | Lost]]:
         items = [(part.number, min(self.effort.left, most)) for part, most in parts]
         with closing(self.workers.in_order(items)) as outcomes:
-            for (part, most), outcome in zip(parts, outcomes, strict=True):
+            for place, ((part, most), outcome) in enumerate(zip(parts, outcomes, strict=True)):
+                if isinstance(outcome, Outcome) and outcome.answer == MEMORY_FULL:
+                    outcomes.close()
+                    self.workers.end()
+                    self.workers.count = 1
+                    yield from self.of(parts[place:])
+                    return
                 if isinstance(outcome, Lost):
                     yield part, outcome
                 elif isinstance(outcome, Raised) or outcome.steps > self.effort.left:

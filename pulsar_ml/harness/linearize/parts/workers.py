@@ -42,10 +42,10 @@ class Raised(NamedTuple):
 class Worker:
     """One process, and the piece it works on; -1: none."""
 
-    def __init__(self, work: Callable[[Any], Any]) -> None:
+    def __init__(self, work: Callable[[Any], Any], begin: Callable[[], None]) -> None:
         self.piece = -1
         self.pipe, other = FORK.Pipe()
-        self.process = FORK.Process(target=serve, args=(work, other, self.pipe), daemon=True)
+        self.process = FORK.Process(target=serve, args=(work, begin, other, self.pipe), daemon=True)
         self.process.start()
         other.close()
 
@@ -73,8 +73,12 @@ class Workers:
     ``deaths`` has a sentence for each worker that died.
     """
 
-    def __init__(self, work: Callable[[Any], Any], count: int) -> None:
+    def __init__(
+        self, work: Callable[[Any], Any], count: int, begin: Callable[[], None] = lambda: None
+    ) -> None:
+        """``begin`` is called once in each worker."""
         self.work = work
+        self.begin = begin
         self.count = count
         self.workers: list[Worker] = []
         self.deaths: list[str] = []
@@ -116,7 +120,7 @@ class Workers:
         waiting = list(range(len(items)))[::-1]
         deaths = dict.fromkeys(waiting, 0)
         while len(self.workers) < min(self.count, len(items)):
-            self.workers.append(Worker(self.work))
+            self.workers.append(Worker(self.work, self.begin))
         left = len(items)
         try:
             while left:
@@ -152,12 +156,14 @@ class Workers:
         """Put a new worker in the place of one that died; return how it died."""
         how = worker.how_it_died()
         self.deaths.append(how)
-        self.workers[self.workers.index(worker)] = Worker(self.work)
+        self.workers[self.workers.index(worker)] = Worker(self.work, self.begin)
         worker.end()
         return how
 
 
-def serve(work: Callable[[Any], Any], pipe: Connection, parents: Connection) -> None:
+def serve(
+    work: Callable[[Any], Any], begin: Callable[[], None], pipe: Connection, parents: Connection
+) -> None:
     """Answer items until the pipe closes; the body of a worker."""
     from pulsar_ml.harness.search.descendants import die_with_parent
 
@@ -167,6 +173,7 @@ def serve(work: Callable[[Any], Any], pipe: Connection, parents: Connection) -> 
         signal.signal(number, signal.SIG_DFL)
     parent = os.getppid()
     die_with_parent()
+    begin()
     with suppress(EOFError, OSError):
         while os.getppid() == parent:
             item = pipe.recv()

@@ -129,6 +129,12 @@ cdef class Checker:
         """Let go of the model; there are no more searches."""
         self.learn = self.answer = self.leads = self.answers = None
 
+    def release(self):
+        """Free the configurations of earlier searches."""
+        cdef int64_t moment = self.depth.deadline.at_ns
+        depth_free(&self.depth)
+        self.depth.deadline.at_ns = moment
+
     def bytes(self) -> int:
         """The bytes of memory that the checker holds."""
         return table_bytes(&self.table) + pool_bytes(&self.depth.seen) + pool_bytes(&self.outcomes)

@@ -68,7 +68,8 @@ cdef inline bint pool_grow_slots(Pool* pool) noexcept nogil:
     cdef uint64_t* slots
     cdef uint64_t i, at, old
     cdef uint8_t* member
-    if pool.room * <int64_t>pool.stride + <int64_t>size * 8 > pool.limit and size > 256:
+    # For a moment there are the new slots and the old ones.
+    if pool.room * <int64_t>pool.stride + <int64_t>size * 12 > pool.limit and size > 256:
         return False
     slots = <uint64_t*>calloc(size, sizeof(uint64_t))
     if slots is NULL:
