@@ -57,6 +57,11 @@ cdef bint is_full() noexcept nogil:
     return True
 
 
+# Tells whether so many bytes more stay below the limit.
+cdef bint fits(int64_t more) noexcept nogil:
+    return most_pages == INT64_MAX or pml_resident() + more // pml_page_size() <= most_pages
+
+
 def resident() -> int:
     """The bytes of resident memory of this process; negative: not known."""
     return pml_resident() * pml_page_size()

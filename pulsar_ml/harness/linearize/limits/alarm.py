@@ -17,7 +17,7 @@ from types import FrameType
 
 from pulsar_ml.harness.linearize.effort import FOR_EVER
 
-GRACE = 0.02  # seconds in which a native search notices the end of the time before the alarm
+GRACE = 0.05  # seconds in which a native search notices the end of the time before the alarm
 AGAIN = 0.05  # seconds between two alarms: a model may swallow an exception
 
 

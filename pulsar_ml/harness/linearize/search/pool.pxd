@@ -7,6 +7,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
+from pulsar_ml.harness.linearize.limits._memory cimport fits
 
 
 cdef struct Pool:
@@ -23,6 +24,7 @@ cdef struct Pool:
 
 cdef enum:
     POOL_FULL = -1        # no memory, or above the limit
+    MANY_SLOTS = 1 << 16  # slots that are worth a look at the memory of the process
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -70,6 +72,8 @@ cdef inline bint pool_grow_slots(Pool* pool) noexcept nogil:
     cdef uint8_t* member
     # For a moment there are the new slots and the old ones.
     if pool.room * <int64_t>pool.stride + <int64_t>size * 12 > pool.limit and size > 256:
+        return False
+    if size >= MANY_SLOTS and not fits(<int64_t>size * 8):
         return False
     slots = <uint64_t*>calloc(size, sizeof(uint64_t))
     if slots is NULL:
