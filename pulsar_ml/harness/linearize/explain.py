@@ -109,12 +109,23 @@ class Explanation:
             # Calls invoked after the return of the blocked call do not matter.
             matters = records["invoked"] <= records["returned"][blocked]
             if not matters[chosen].all():
-                chosen = beyond[matters[beyond]]
+                few = chosen[matters[chosen]]
+                by_themselves = len(few) < len(beyond) and self.refuted(few)
+                chosen = few if by_themselves else beyond[matters[beyond]]
         self.known = replace(self.known, core=tuple(chosen.tolist()))
         self.shrink(chosen)
         if WEAKER in self.missing:
             self.known = replace(self.known, weaker=weaker(self.searches))
             self.missing.remove(WEAKER)
+
+    def refuted(self, few: NDArray[np.int32]) -> bool:
+        """Return True if the rest of a monitor's witness is illegal by itself."""
+        if len(few) == 0:
+            return False
+        part = self.searches.of_part(few)
+        if part.cells is None and part.parts is None:
+            return False
+        return part.natively(part.records, BLOCKED_STEPS)[0] == ILLEGAL
 
     def shrink(self, chosen: NDArray[np.int32]) -> None:
         """Find the core of the illegal ``chosen`` calls."""

@@ -323,6 +323,34 @@ def test_memory_stays_within_its_bound() -> None:
     assert monitored.answer in (ILLEGAL, UNKNOWN)
 
 
+def late_put(operations: int) -> History:
+    """A long queue in which a value is taken before it is put, far from the end."""
+    rows = []
+    for place in range(operations // 2):
+        rows.append(Operation(0, "enqueue", (place,), None, 10 * place, 10 * place + 1))
+        value = place + 1 if place == operations // 4 else place
+        rows.append(Operation(1, "dequeue", (), value, 10 * place + 2, 10 * place + 3))
+    return history_of(rows)
+
+
+def test_the_core_of_a_monitor_is_part_of_its_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other calls are tried: an explanation does not grow with the history."""
+    sizes = []
+    original = core.minimal
+
+    def minimal(part: Any, indices: Any, *more: Any) -> Any:
+        sizes.append(len(indices))
+        return original(part, indices, *more)
+
+    monkeypatch.setattr(core, "minimal", minimal)
+    history = late_put(12_000)  # long enough for a monitor before all searches
+    brief = check(history, Queue(), options=Options(explain=False))
+    verdict = check(history, Queue())
+    assert (brief.method, verdict.answer, verdict.unexplained) == ("monitor", ILLEGAL, "")
+    assert set(verdict.core) <= set(brief.core)
+    assert sizes and max(sizes) <= len(brief.core)
+
+
 def test_an_operation_that_the_model_does_not_have_is_a_usage_error() -> None:
     with pytest.raises(UsageError, match="no operation 'push'; it has: enqueue, dequeue"):
         check(history((0, "push", (1,), None, 0, 1)), Queue())
