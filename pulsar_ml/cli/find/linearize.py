@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from pulsar_ml.cli.find import numpy_alone as _numpy_alone  # noqa: F401 - the first import of all
+
+# isort: split
 import json
 import sys
 from pathlib import Path
@@ -9,16 +12,15 @@ from typing import Any
 
 import click
 
-from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import LIMITS, OUTPUT, as_json, option
 from pulsar_ml.cli.command import command as new_command
-from pulsar_ml.cli.command import option
 from pulsar_ml.cli.find.checking import Checking, checked
 from pulsar_ml.errors import PulsarMlError
 from pulsar_ml.exit_codes import CLEAN, FAILED, INTERRUPTED, UNKNOWN, USAGE, VIOLATION, ExitCode
 from pulsar_ml.harness.histories.files import FORMS
 from pulsar_ml.harness.histories.history import as_value
 from pulsar_ml.harness.linearize import Options
-from pulsar_ml.harness.linearize.consistency.criteria import CRITERIA
+from pulsar_ml.harness.linearize.consistency.names import CRITERIA
 from pulsar_ml.harness.models import MODELS, CasRegister, Counter, Register, model_named
 from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
 from pulsar_ml.processors import processor_count
@@ -99,13 +101,13 @@ LINEARIZABLE = "linearizable"
 @option(
     "--no-partition",
     is_flag=True,
-    group=shared.LIMITS,
+    group=LIMITS,
     help="Check independent parts together, not one by one.",
 )
 @option(
     "--no-monitors",
     is_flag=True,
-    group=shared.LIMITS,
+    group=LIMITS,
     help="Search also where distinct values make a faster check possible.",
 )
 @option(
@@ -113,7 +115,7 @@ LINEARIZABLE = "linearizable"
     default=50_000_000,
     show_default=True,
     type=click.IntRange(1),
-    group=shared.LIMITS,
+    group=LIMITS,
     help="Steps of all searches together.",
 )
 @option(
@@ -121,26 +123,26 @@ LINEARIZABLE = "linearizable"
     default=1024,
     show_default=True,
     type=click.IntRange(1),
-    group=shared.LIMITS,
+    group=LIMITS,
     help="MiB for each of: the model's states, its answers, the configurations of a search.",
 )
 @option(
     "--timeout",
     metavar="SECONDS",
     type=click.FloatRange(0, min_open=True),
-    group=shared.LIMITS,
+    group=LIMITS,
     help="Time to read FILE, for the answer and for its explanation together. [default: no limit]",
 )
 @option(
     "--workers",
     type=click.IntRange(1),
-    group=shared.LIMITS,
+    group=LIMITS,
     help="Processes that check parts side by side when it takes long. [default: all processors]",
 )
 @option(
     "--no-explain",
     is_flag=True,
-    group=shared.LIMITS,
+    group=LIMITS,
     help="Give the answer only: no core, no order, no weaker criteria.",
 )
 @option(
@@ -148,10 +150,10 @@ LINEARIZABLE = "linearizable"
     "page",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    group=shared.OUTPUT,
+    group=OUTPUT,
     help="Also write a page with the operations over time, the core, and an order to step through.",
 )
-@shared.as_json
+@as_json
 def command(
     file: Path,
     name: str,

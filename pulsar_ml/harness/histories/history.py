@@ -10,14 +10,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import UsageError
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+    from fractions import Fraction
+
+    Stamp = int | float | Fraction | Decimal
 
 # Endings of an operation: a crashed one will never have a result, a pending one had none yet.
 RETURNED, PENDING, CRASHED = range(3)
@@ -224,7 +228,6 @@ def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
 # --------------------------------------------------------------------------------
 
 
-Stamp = int | float | Fraction | Decimal
 Shown = Callable[[int], str]  # names the operation of a number in a message
 
 
@@ -315,7 +318,7 @@ def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], li
                 whole = whole and ABSENT <= stamp < NEVER
             elif what == "invoked" or stamp is not None:
                 whole = False
-                if not isinstance(stamp, Stamp) or stamp != stamp:
+                if not is_number(stamp) or stamp != stamp:
                     raise UsageError(
                         f"{shown(index)} was {what} at {stamp!r}; a stamp is an "
                         "integer or another number of a clock that all threads share"
@@ -332,6 +335,15 @@ def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], li
         invoked = [rank[moment] for moment in invoked]
         returned = [None if moment is None else rank[moment] for moment in returned]
     return invoked, [NEVER if moment is None else moment for moment in returned]
+
+
+def is_number(stamp: object) -> bool:
+    if isinstance(stamp, int | float):
+        return True
+    from decimal import Decimal
+    from fractions import Fraction
+
+    return isinstance(stamp, Fraction | Decimal)
 
 
 def numbered_threads(

@@ -3,23 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import History
-from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
-from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.limits.memory import bounded
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts import rounds
-from pulsar_ml.harness.linearize.parts.guide import follows, proposal
 from pulsar_ml.harness.linearize.parts.rounds import Outcome, Part, Rounds
 from pulsar_ml.harness.linearize.parts.workers import (
     MOST_DEATHS,
@@ -37,8 +34,19 @@ from pulsar_ml.harness.linearize.searches import (
     Searches,
     answer_named,
 )
-from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, SEARCH, UNKNOWN, Verdict
+from pulsar_ml.harness.linearize.verdict import (
+    ILLEGAL,
+    LEGAL,
+    SEARCH,
+    UNKNOWN,
+    Illegal,
+    Verdict,
+    unexplained,
+)
 from pulsar_ml.harness.models.model import Keyed
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.linearize.cells._parts import Parts
 
 FEW_STEPS = 32  # search steps for each call before a monitor is tried
 FIRST_STEPS = 2  # search steps for each call in the first round of parts
@@ -99,6 +107,8 @@ def check(
     illegal, left, of_cells = found, effort.seconds_left(), searches.cells is not None
 
     def explain() -> Verdict:
+        from pulsar_ml.harness.linearize.explain import explained
+
         # Steps of explanations do not count as steps of the answer.
         own = Searches(history, model, options, Effort.of(FOR_EVER, left), checker)
         if not of_cells:
@@ -161,6 +171,8 @@ class Check:
             if monitor:
                 other = self.by_monitor(monitor)
             else:
+                from pulsar_ml.harness.linearize.parts.guide import follows, proposal
+
                 order = proposal(self.searches).order
                 other = None
                 if order is not None and follows(self.searches, order):
@@ -276,6 +288,8 @@ class Check:
 
     def guided(self, open_: list[Open]) -> tuple[list[Open], list[tuple[int, ...]]]:
         """Return the parts without an order of the guide, a suspect one first, and the orders."""
+        from pulsar_ml.harness.linearize.parts.guide import follows, proposal
+
         guide = proposal(self.searches)
         if guide.suspect >= 0:
             open_ = sorted(open_, key=lambda one: guide.suspect not in indices(one[0]))

@@ -7,7 +7,7 @@ the explanation is missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,7 +29,9 @@ from pulsar_ml.harness.linearize.verdict import (
     QUIESCENT,
     SEQUENTIAL,
     UNKNOWN,
+    Illegal,
     Verdict,
+    unexplained,
 )
 
 WEAKER_STEPS = 200_000
@@ -40,30 +42,6 @@ BLOCKED_STEPS = 500_000  # the most steps of a search for the blocked call
 # Parts of an explanation, as "not found within the limits of an explanation: ..." names them.
 BLOCKED, MINIMAL = "the blocked operation", "whether the core is minimal"
 WEAKER = "the weaker criteria"
-
-
-@dataclass(frozen=True, slots=True)
-class Illegal:
-    """An illegal history before its explanation.
-
-    Attributes:
-        verdict: the verdict without its explanation.
-        chosen: the calls that are illegal by themselves; None: all.
-        way, blocked: the longest order of these calls, and the call that cannot follow it; -1: not
-            known.
-    """
-
-    verdict: Verdict
-    chosen: Chosen = None
-    way: tuple[int, ...] = ()
-    blocked: int = -1
-
-
-def unexplained(illegal: Illegal) -> Verdict:
-    """Return the verdict with what the search for the answer found besides."""
-    if illegal.verdict.method == "monitor" and illegal.chosen is not None:
-        return replace(illegal.verdict, core=tuple(illegal.chosen.tolist()))
-    return replace(illegal.verdict, prefix=illegal.way, blocked=illegal.blocked)
 
 
 def explained(illegal: Illegal, searches: Searches) -> Verdict:

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import History
-from pulsar_ml.harness.linearize.cells._cells import Cells
-from pulsar_ml.harness.linearize.cells._maps import Maps
-from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
-from pulsar_ml.harness.linearize.objects._objects import Objects
 from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for
 from pulsar_ml.harness.models.model import Keyed
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.linearize.cells._cells import Cells
+    from pulsar_ml.harness.linearize.cells._maps import Maps
+    from pulsar_ml.harness.linearize.cells._parts import Parts
+    from pulsar_ml.harness.linearize.objects._objects import Objects
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 STEPS, MEMORY_FULL, TIME = ANSWERS[2:5]
@@ -80,13 +82,23 @@ class Searches:
         return part
 
     def of_all_keys(self) -> Searches:
-        """Return searches whose states hold all keys; these, where one key is all there is."""
-        if not self.checker.keyed or len(self.checker.split(self.symbols)) < 2:
+        """Return searches whose states hold all keys; these, where one key is all there is.
+
+        A keyed checker has states of one key. Searches of several keys have a state for each, and
+        need no other states; only a core, whose calls that were left out may come at any time,
+        needs states of all keys together. So :func:`core.minimal` alone calls this.
+        """
+        if not self.several_keys:
             return self
         options = replace(self.options, partition=False)
         whole = Searches(self.history, self.model, options, self.effort)
         whole.cells, whole.parts = self.cells, self.parts
         return whole
+
+    @property
+    def several_keys(self) -> bool:
+        """True when the checker has states of one key, and the calls are of several."""
+        return self.checker.keyed and len(self.checker.split(self.symbols)) > 1
 
     @property
     def checker(self) -> ModelChecker:

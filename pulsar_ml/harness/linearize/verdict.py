@@ -4,7 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LEGAL, ILLEGAL, UNKNOWN = "legal", "illegal", "unknown"
 SEARCH = "search"  # the method of most verdicts
@@ -99,3 +103,27 @@ class Verdict:
         if self.weaker and all(answer == ILLEGAL for answer in self.weaker.values()):
             return "neither"
         return UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Illegal:
+    """An illegal history before its explanation.
+
+    Attributes:
+        verdict: the verdict without its explanation.
+        chosen: the calls that are illegal by themselves; None: all.
+        way, blocked: the longest order of these calls, and the call that cannot follow it; -1: not
+            known.
+    """
+
+    verdict: Verdict
+    chosen: NDArray[np.int32] | None = None
+    way: tuple[int, ...] = ()
+    blocked: int = -1
+
+
+def unexplained(illegal: Illegal) -> Verdict:
+    """Return the verdict with what the search for the answer found besides."""
+    if illegal.verdict.method == "monitor" and illegal.chosen is not None:
+        return replace(illegal.verdict, core=tuple(illegal.chosen.tolist()))
+    return replace(illegal.verdict, prefix=illegal.way, blocked=illegal.blocked)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import random
+import re
 import signal
 import subprocess
 import sys
@@ -27,6 +28,7 @@ from pulsar_ml.harness.linearize import ILLEGAL, UNKNOWN, Options, Verdict, chec
 from pulsar_ml.harness.linearize.consistency.criteria import check_criterion
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models import CasRegister, Queue
 from tests import ROOT
 from tests.linearize.histories import hard_queue
@@ -178,7 +180,7 @@ def test_ctrl_c_leaves_the_answer_that_was_found(
         monkeypatch.setattr(checking, "check", interrupted)
         assert command(tmp_path, "--model", "register") == (130, "Interrupted\n")
         return
-    original = checking.describe_verdict
+    original = describe_verdict
     monkeypatch.setattr(
         checking,
         "describe_verdict",
@@ -239,8 +241,6 @@ def wide_queue() -> History:
 
 def peak(kind: str, memory: int) -> float:
     """Return the peak of this process's memory above its start, as a share of the limit."""
-    import resource
-
     from pulsar_ml.harness.linearize.limits import _memory
     from pulsar_ml.harness.models import PriorityQueue
 
@@ -253,7 +253,11 @@ def peak(kind: str, memory: int) -> float:
     options = Options(memory=memory, most_steps=10**10, explain=False)
     verdict = check(checked, model, options=options)
     assert verdict.reason.startswith("out of memory"), verdict
-    return (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024 - before) / memory
+    # Not ru_maxrss, which a process has from its parent.
+    status = Path("/proc/self/status").read_text()
+    found = re.search(r"VmHWM:\s+(\d+) kB", status)
+    assert found is not None
+    return (int(found[1]) * 1024 - before) / memory
 
 
 @pytest.mark.parametrize("kind", ["model", "native"])

@@ -11,8 +11,9 @@ import numpy as np
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import NEVER, RETURNED, History, frozen
 from pulsar_ml.harness.linearize.check import check
+from pulsar_ml.harness.linearize.consistency.names import CRITERIA, GUARANTEES
 from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
-from pulsar_ml.harness.linearize.consistency.sessions import GUARANTEES, check_sessions
+from pulsar_ml.harness.linearize.consistency.sessions import check_sessions
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
@@ -20,15 +21,7 @@ from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import PROGRAM_ORDER, TIME, Searches
-from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, QUIESCENT, SEQUENTIAL, UNKNOWN
-
-# The name of each criterion on the command line, and in a sentence.
-CRITERIA = {
-    "sequential": SEQUENTIAL,
-    "quiescent": QUIESCENT,
-    **{name: name.replace("-", " ") for name in GUARANTEES[:-1]},
-    GUARANTEES[-1]: "session guarantees",
-}
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)

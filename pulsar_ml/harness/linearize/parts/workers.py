@@ -7,20 +7,20 @@ nothing: its piece is given to a new worker once, and then counts as :class:`Los
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Generator, Sequence
 from contextlib import closing, suppress
-from multiprocessing.connection import Connection, wait
 from types import TracebackType
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from pulsar_ml.errors import PulsarMlError
 
+if TYPE_CHECKING:  # imported when workers begin: most checks are over before
+    from multiprocessing.connection import Connection
+
 MOST_DEATHS = 2  # of the workers of one piece; behind the last, the piece is lost
 PATIENCE = 5.0  # seconds for a worker that closed its pipe to end
-FORK = multiprocessing.get_context("fork")
 
 
 class WorkerError(PulsarMlError, RuntimeError):
@@ -43,9 +43,12 @@ class Worker:
     """One process, and the piece it works on; -1: none."""
 
     def __init__(self, work: Callable[[Any], Any], begin: Callable[[], None]) -> None:
+        from multiprocessing import get_context
+
+        fork = get_context("fork")
         self.piece = -1
-        self.pipe, other = FORK.Pipe()
-        self.process = FORK.Process(target=serve, args=(work, begin, other, self.pipe), daemon=True)
+        self.pipe, other = fork.Pipe()
+        self.process = fork.Process(target=serve, args=(work, begin, other, self.pipe), daemon=True)
         self.process.start()
         other.close()
 
@@ -149,6 +152,8 @@ class Workers:
 
     def ready(self) -> list[Worker]:
         """Wait for busy workers that have a result, or died."""
+        from multiprocessing.connection import wait
+
         busy: dict[Any, Worker] = {one.pipe: one for one in self.workers if one.piece >= 0}
         return [busy[one] for one in wait(list(busy))]
 
