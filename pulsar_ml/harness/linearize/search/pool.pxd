@@ -24,6 +24,7 @@ cdef struct Pool:
 
 cdef enum:
     POOL_FULL = -1        # no memory, or above the limit
+    PIECE = 1 << 20       # bytes by which a large pool grows
     MANY_SLOTS = 1 << 16  # slots that are worth a look at the memory of the process
 
 
@@ -100,6 +101,11 @@ cdef inline bint pool_grow_bytes(Pool* pool) noexcept nogil:
     cdef int64_t room = pool.room + pool.room // 2 if pool.room >= 64 else 128
     cdef int64_t bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
     cdef uint8_t* more
+    if pool.room * <int64_t>pool.stride >= PIECE:  # in pieces that a limit of memory can stop
+        if not fits(PIECE):
+            return False
+        room = pool.room + PIECE // <int64_t>pool.stride + 1
+        bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
     if bytes > pool.limit and room > 128:
         return False
     if room >= 0xFFFFFFFELL:
