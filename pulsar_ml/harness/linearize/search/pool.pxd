@@ -24,7 +24,8 @@ cdef struct Pool:
 
 cdef enum:
     POOL_FULL = -1        # no memory, or above the limit
-    PIECE = 1 << 20       # bytes by which a large pool grows
+    PIECE = 1 << 20       # bytes that are worth a look at the memory of the process
+    MAPPED = 33 << 20     # bytes that realloc() does not copy: larger pools grow in pieces
     MANY_SLOTS = 1 << 16  # slots that are worth a look at the memory of the process
 
 
@@ -101,11 +102,13 @@ cdef inline bint pool_grow_bytes(Pool* pool) noexcept nogil:
     cdef int64_t room = pool.room + pool.room // 2 if pool.room >= 64 else 128
     cdef int64_t bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
     cdef uint8_t* more
-    if pool.room * <int64_t>pool.stride >= PIECE:  # in pieces that a limit of memory can stop
+    if pool.room * <int64_t>pool.stride >= MAPPED:
         if not fits(PIECE):
             return False
         room = pool.room + PIECE // <int64_t>pool.stride + 1
         bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
+    elif bytes >= PIECE and not fits(bytes):
+        return False
     if bytes > pool.limit and room > 128:
         return False
     if room >= 0xFFFFFFFELL:
