@@ -17,6 +17,7 @@ from pulsar_ml.harness.histories.files import load_history
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.effort import Effort
+from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models.conformance import check_model
@@ -154,7 +155,7 @@ def checked(checking: Checking, criterion: str, page: Path | None, **reading: An
     """Run a check of a criterion; "": linearizability."""
     history: History | None = None
     try:
-        with Patience(checking.progress):
+        with Patience(checking.progress, _memory.stop):
             history = checking.read(**reading)
             if history is None:
                 return checking.unread()

@@ -7,11 +7,13 @@ The memory is measured in processes of their own.
 from __future__ import annotations
 
 import json
+import os
 import random
 import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterable
 from pathlib import Path
@@ -22,14 +24,16 @@ from click.testing import CliRunner
 
 from pulsar_ml.cli import main
 from pulsar_ml.cli.find import checking
+from pulsar_ml.cli.find.patience import Patience
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, UNKNOWN, Options, Verdict, check, monitors
 from pulsar_ml.harness.linearize.consistency.criteria import check_criterion
 from pulsar_ml.harness.linearize.effort import Effort
+from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.picture import describe_verdict
-from pulsar_ml.harness.models import CasRegister, Queue
+from pulsar_ml.harness.models import CasRegister, PriorityQueue, Queue
 from tests import ROOT
 from tests.linearize.histories import hard_queue
 
@@ -194,6 +198,17 @@ def test_ctrl_c_leaves_the_answer_that_was_found(
     assert "everything else: it was interrupted" in output
 
 
+def test_ctrl_c_ends_a_native_search() -> None:
+    """The search would take hours, and Python handles a signal only when it has returned."""
+    history, model = wide_queue(), PriorityQueue()
+    options = Options(most_steps=2**62, memory=1 << 40, explain=False)
+    sender = threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT))
+    with pytest.raises(KeyboardInterrupt), Patience(lambda: "checking", _memory.stop):
+        sender.start()
+        check(history, model, options=options)
+    sender.join()
+
+
 def test_an_alarm_is_silent_afterwards_and_where_there_is_another_one() -> None:
     with pytest.raises(OutOfTime), alarm(time.monotonic_ns()):
         time.sleep(FOR_EVER)
@@ -241,9 +256,6 @@ def wide_queue() -> History:
 
 def peak(kind: str, memory: int) -> float:
     """Return the peak of this process's memory above its start, as a share of the limit."""
-    from pulsar_ml.harness.linearize.limits import _memory
-    from pulsar_ml.harness.models import PriorityQueue
-
     if kind == "model":
         writes = [Operation(at, "write", (at,), None, 0, 9) for at in range(30)]
         checked, model = history_of([*writes, Operation(99, "stop", (), None, 10, 11)]), Texts()

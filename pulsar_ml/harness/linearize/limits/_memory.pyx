@@ -46,11 +46,14 @@ cdef extern from *:
 
 cdef int64_t most_pages = INT64_MAX  # resident pages at which searches give up
 cdef bint reached = False
+cdef volatile bint stopped = False
 
 
 # Tells whether the limit is reached, and remembers that it was.
 cdef bint is_full() noexcept nogil:
     global reached
+    if stopped:
+        return True
     if most_pages == INT64_MAX or pml_resident() <= most_pages:
         return False
     reached = True
@@ -69,15 +72,22 @@ def resident() -> int:
 
 def limit(int64_t more) -> None:
     """Let searches give up when the process has ``more`` bytes above its present memory."""
-    global most_pages, reached
-    reached = False
+    global most_pages, reached, stopped
+    reached = stopped = False
     most_pages = pml_resident() + more // pml_page_size()
 
 
 def no_limit() -> None:
     """Lift the limit."""
-    global most_pages
+    global most_pages, stopped
     most_pages = INT64_MAX
+    stopped = False
+
+
+def stop() -> None:
+    """Let the search that is under way, in another thread, give up; for Ctrl-C."""
+    global stopped
+    stopped = True
 
 
 def was_reached() -> bool:
