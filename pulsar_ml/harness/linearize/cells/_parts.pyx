@@ -92,7 +92,7 @@ cdef class Parts:
         if n >= 1 << 29:
             return OUT_OF_MEMORY, [], 0, 0
         self.ahead = ahead and criterion == REAL_TIME
-        self.first_steps = <int64_t>1 << 32 if one_round else FIRST_STEPS
+        self.one_round = one_round
         # There are at most n new parts.
         memory = <int32_t*>malloc(
             (2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t)
@@ -215,7 +215,7 @@ cdef class Parts:
         cdef int32_t* answers = end + self.parts + 1
         cdef int32_t i, part, begin
         cdef int64_t most
-        cdef int64_t few = self.first_steps
+        cdef int64_t few = <int64_t>1 << 32 if self.one_round else FIRST_STEPS
         cdef bint more = True
         cdef int answer
         cdef int found = ANSWER_LEGAL
@@ -260,6 +260,7 @@ cdef class Parts:
                 elif answer == OUT_OF_TIME:
                     return answer
             few = min(4 * few, <int64_t>1 << 32)
+            more = more and not self.one_round
         for part in range(parts):
             if answers[part] != ANSWER_LEGAL:
                 self.unanswered += 1
