@@ -14,10 +14,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, product
 
-from pulsar_ml.harness.causes.changes import Change, Lock, Order, cost_of
+from pulsar_ml.harness.causes.changes import Change, Lock, Order, Stretch, cost_of
 from pulsar_ml.harness.causes.trace import PLAIN, READS, Event, Trace, is_access, place_of
 
-MOST_STRETCHES = 3  # of one lock
+WAITS = ("join", "wait")
+MOST_STRETCHES = 4  # of one lock
 MOST_PAIRED = 6  # locations
 
 Candidate = tuple[Change, ...]
@@ -71,7 +72,7 @@ def stale_pairs(trace: Trace) -> list[tuple[int, int]]:
 
 
 def meetings(trace: Trace, unseen: int, victim: int) -> Iterator[Candidate]:
-    """What orders ``unseen`` before ``victim`` where the victim's thread read the other's store."""
+    """Orders and fences where the victim's thread read a store of the other, behind ``unseen``."""
     writer, reader = trace.thread(unseen), trace.thread(victim)
     for load in reversed(trace.accesses):
         store = int(trace.events[load]["from"])
@@ -154,7 +155,7 @@ def every_seq_cst(trace: Trace) -> Candidate:
 
 
 def singles(trace: Trace) -> Iterator[Candidate]:
-    """Each atomic operation of the execution on shared memory, stronger alone; the last ones first."""
+    """Each atomic operation on shared memory, stronger alone; the last ones first."""
     for number in reversed(trace.accesses):
         if trace.events[number]["address"] not in trace.shared:
             continue
@@ -207,8 +208,11 @@ def written_between(trace: Trace, address: int) -> bool:
 
 
 def locks_over(trace: Trace, addresses: set[int]) -> Iterator[Candidate]:
-    """A lock in each call that accesses the addresses, from its first to its last such access."""
-    spans = spans_of(trace.events, addresses, complete=False)
+    """A lock from the first access to the addresses to the last one, in each call.
+
+    It is given back where the call may wait for others, such as for the end of a thread.
+    """
+    spans = spans_of(trace.events, addresses, complete=not trace.others)
     reached = {
         place_of(trace.events[one])
         for one in trace.accesses
@@ -220,11 +224,15 @@ def locks_over(trace: Trace, addresses: set[int]) -> Iterator[Candidate]:
         spans += [(first, last) for first, last in more if place_of(first) in reached]
     if len({first["thread"] for first, _ in spans}) < 2:
         return
-    stretches = dict.fromkeys((place_of(first), place_of(last)) for first, last in spans)
+    stretches: dict[tuple[str, str], Stretch] = {}
+    for first, last in spans:
+        key = place_of(first), place_of(last)
+        takes, gives = frozenset(trace.code_of(first)), frozenset(trace.code_of(last))
+        if known := stretches.get(key):
+            takes, gives = known.takes | takes, known.gives | gives
+        stretches[key] = Stretch(*key, takes, gives)
     if len(stretches) <= MOST_STRETCHES:
-        takes = {pc for first, _ in spans for pc in trace.code_of(first)}
-        gives = {pc for _, last in spans for pc in trace.code_of(last)}
-        yield (Lock(tuple(stretches), frozenset(takes), frozenset(gives)),)
+        yield (Lock(tuple(stretches.values())),)
 
 
 def spans_of(
@@ -232,13 +240,21 @@ def spans_of(
 ) -> list[tuple[Event, Event]]:
     """The first and the last access to the addresses, of each call that came to its end.
 
-    In a ``complete`` execution each did.
+    A call that may wait for others has a span before that and one behind it. In a ``complete``
+    execution each call came to its end.
     """
     ended = {(event["thread"], event["call"]) for event in events if event["op"] == "return"}
-    spans: dict[tuple[int, int], tuple[Event, Event]] = {}
+    spans: dict[tuple[int, int, int], tuple[Event, Event]] = {}
+    waits: dict[int, int] = {}
     for event in events:
-        key = event["thread"], event["call"]
-        if is_access(event) and event["address"] in addresses and (complete or key in ended):
+        thread = event["thread"]
+        waits[thread] = waits.get(thread, 0) + (event["op"] in WAITS)
+        key = thread, event["call"], waits[thread]
+        if (
+            is_access(event)
+            and event["address"] in addresses
+            and (complete or (thread, event["call"]) in ended)
+        ):
             first, _ = spans.get(key, (event, event))
             spans[key] = first, event
     return list(spans.values())

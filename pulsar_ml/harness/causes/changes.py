@@ -78,17 +78,30 @@ class Fence:
 
 
 @dataclass(frozen=True, slots=True)
-class Lock:
-    """One lock, held by each thread from a first access of a call to a last one.
+class Stretch:
+    """Code from a first access to a last one.
 
     Attributes:
-        stretches: the places of the first and the last access of each stretch of code.
+        first, last: the places of the two accesses.
         takes, gives: the addresses of their code.
     """
 
-    stretches: tuple[tuple[str, str], ...]
+    first: str
+    last: str
     takes: frozenset[int]
     gives: frozenset[int]
+
+    def __str__(self) -> str:
+        if self.first == self.last:
+            return self.first
+        return f"{self.first} to {line_of(self.last, self.first)}"
+
+
+@dataclass(frozen=True, slots=True)
+class Lock:
+    """One lock around each of some stretches of code."""
+
+    stretches: tuple[Stretch, ...]
 
     @property
     def cost(self) -> int:
@@ -96,19 +109,18 @@ class Lock:
 
     @property
     def places(self) -> tuple[str, ...]:
-        return tuple(place for stretch in self.stretches for place in stretch)
+        return tuple(place for one in self.stretches for place in (one.first, one.last))
 
     def engine(self) -> tuple[EngineChange, ...]:
+        takes = {pc for one in self.stretches for pc in one.takes}
+        gives = {pc for one in self.stretches for pc in one.gives}
         return tuple(
-            (pc, "", "", ", ".join(["takes"] * (pc in self.takes) + ["gives"] * (pc in self.gives)))
-            for pc in sorted(self.takes | self.gives)
+            (pc, "", "", ", ".join(["takes"] * (pc in takes) + ["gives"] * (pc in gives)))
+            for pc in sorted(takes | gives)
         )
 
     def __str__(self) -> str:
-        return "one lock around " + ", and around ".join(
-            first if first == last else f"{first} to {line_of(last, first)}"
-            for first, last in self.stretches
-        )
+        return "one lock around " + ", and around ".join(map(str, self.stretches))
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,7 +153,7 @@ Change = Order | Fence | Lock | CallLock
 
 
 def line_of(last: str, first: str) -> str:
-    """The place ``last`` as short as it is clear behind ``first``: its line in the same function."""
+    """The place ``last`` behind ``first``: its line alone if the function is the same."""
     function, _, place = last.rpartition(" ")
     file, _, line = place.rpartition(":")
     return (

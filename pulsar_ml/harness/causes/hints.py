@@ -18,7 +18,7 @@ from pulsar_ml.harness.causes.candidates import (
     lock_candidates,
     order_candidates,
 )
-from pulsar_ml.harness.causes.changes import COST, CallLock, cost_of, engine_changes
+from pulsar_ml.harness.causes.changes import COST, CallLock, Lock, cost_of, engine_changes
 from pulsar_ml.harness.causes.trace import Trace
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.judges.oracle import Judge
@@ -189,7 +189,11 @@ def hints(
     trace = trace_of(failure, subject)
     race = race_events(failure, subject)
     found = tuple(mending(trials, trace, race, most, on_trial))
-    why = "" if found else f"the failure stays with each of {counted(trials.tried, 'change')}"
+    why = ""
+    if not found:
+        why = f"the failure stays with each of {counted(trials.tried, 'change')}"
+    if not trials.tried:
+        why = "the threads share no memory whose accesses could be ordered or locked"
     return Hints(found, trials.tried, fails_at, why)
 
 
@@ -215,18 +219,25 @@ def mending(
     if strongest is not None and not found:
         found.append(smallest(strongest, mends))
     if not found:
-        for most_here, locks in (
-            (most - 1, lock_candidates(trace, race)),
-            (most, call_locks(trials)),
-        ):
+        calls = call_locks(trials)
+        for locks, room in ((lock_candidates(trace, race), most - 1), (calls, most)):
             for candidate in locks:
-                if (
-                    len(found) < most_here
-                    and is_new(candidate, found)
-                    and (hint := mends(candidate))
-                ):
-                    found.append(hint)
+                if len(found) < room and is_new(candidate, found) and (hint := mends(candidate)):
+                    found.append(shortest(hint, mends))
     return sorted(found, key=lambda hint: cost_of(hint.changes))
+
+
+def shortest(hint: Hint, mends: Callable[[Candidate], Hint | None]) -> Hint:
+    """Leave out stretches of a lock without which the failure is gone as well."""
+    best = hint
+    (lock,) = hint.changes
+    for stretch in lock.stretches if isinstance(lock, Lock) else ():
+        (now,) = best.changes
+        assert isinstance(now, Lock)
+        rest = tuple(one for one in now.stretches if one != stretch)
+        if rest and (less := mends((Lock(rest),))):
+            best = less
+    return best
 
 
 def call_locks(trials: Trials) -> list[Candidate]:
@@ -247,7 +258,15 @@ def is_new(candidate: Candidate, found: list[Hint]) -> bool:
     places = {place for hint in found for place in hint.places}
     if found and cost_of(candidate) >= SEQ_CST and places & {*Hint(candidate, 0, False).places}:
         return False
-    return not any(set(hint.changes) <= set(candidate) for hint in found)
+    return not any(set(hint.changes) <= set(candidate) or wider(candidate, hint) for hint in found)
+
+
+def wider(candidate: Candidate, hint: Hint) -> bool:
+    """True for a lock around all operations of the hint's lock, and more."""
+    match candidate, hint.changes:
+        case (CallLock(codes=codes),), (CallLock(codes=fewer),):
+            return set(fewer) <= set(codes)
+    return False
 
 
 def smallest(strongest: Hint, mends: Callable[[Candidate], Hint | None]) -> Hint:

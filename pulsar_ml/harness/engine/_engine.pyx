@@ -15,7 +15,8 @@ from pulsar_ml.harness.engine.judged_calls cimport (
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS,
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
-    CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange, EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
+    CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange,
+    EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
     engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
@@ -61,8 +62,8 @@ cdef class Explorer:
     are no failure. ``changes`` are tuples (place of code, order, fence, lock): the atomic operation
     there gets one of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is
     made before it, and one lock is taken before the access ("takes"), given back behind it
-    ("gives"), or both ("takes, gives"); with "call" the place is the code of an operation, which has
-    the lock as long as it runs. ``suppress`` names known races to pass over: "file:line",
+    ("gives"), or both ("takes, gives"); with "call" the place is the code of an operation, which
+    has the lock as long as it runs. ``suppress`` names known races to pass over: "file:line",
     or a function of an access.
 
     Raises UsageError for what is out of range and MemoryError.

@@ -69,8 +69,8 @@ typedef enum {
 #define FAULT_TIMEOUT 8
 
 /* A change at a place of the code under test, see hooks/changes.c. Orders are those of C, with two
- * more: as it stands, and no fence at all. With CHANGE_CALL the place is the number of an operation,
- * which has the lock from its beginning to its end. */
+ * more: as it stands, and no fence at all. With CHANGE_CALL the place is the number of an
+ * operation, which has the lock from its beginning to its end. */
 enum { ORDER_KEPT = -2, NO_FENCE = -1 };
 enum { CHANGE_TAKES = 1, CHANGE_GIVES = 2, CHANGE_CALL = 4 };
 typedef struct {
