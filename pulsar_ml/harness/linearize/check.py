@@ -17,10 +17,10 @@ from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.limits.memory import bounded
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts import rounds
-from pulsar_ml.harness.linearize.parts.rounds import Outcome, Part, Rounds
+from pulsar_ml.harness.linearize.parts.rounds import Outcome, PartOfHistory, Rounds
 from pulsar_ml.harness.linearize.parts.workers import (
     MOST_DEATHS,
-    Lost,
+    Death,
     Raised,
     WorkerError,
     Workers,
@@ -58,7 +58,7 @@ MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
 DIED = f"{MOST_DEATHS} worker processes died"  # the first words of a reason
 
 Finding = Verdict | Illegal
-Open = tuple[Part, Verdict]  # a part without an answer yet
+Open = tuple[PartOfHistory, Verdict]  # a part without an answer yet
 
 
 def check(
@@ -73,9 +73,11 @@ def check(
 
     ``checker`` is an earlier one for the same model, signatures and values. ``effort`` has the
     limits of steps and time in place of the options', and can be read while the check runs. An
-    explanation that reaches a limit leaves the answer as it is. Raises ModelError when the model breaks its
-    contract, and UsageError for operations that the model does not have, and for a timeout that is
-    not a positive number.
+    explanation that reaches a limit leaves the answer as it is.
+
+    Raises ModelError when the model breaks its contract, UsageError for operations that the model
+    does not have and for a timeout that is not a positive number, and WorkerError when workers
+    died whose part therefore has no answer, unless another part is illegal.
     """
     if checker is not None and not checker.fits(history):
         raise ValueError("the checker belongs to histories with other signatures or values")
@@ -156,12 +158,12 @@ class Check:
         except StatesFull as error:  # the first state alone is larger than the limit
             return self.unknown(None, str(error))
         if len(parts) < 2:
-            part = Part(parts[0][0] if parts else None)
+            part = PartOfHistory(parts[0][0] if parts else None)
             return self.in_time(part, self.of_whole(part, monitor))
-        return self.of_parts([Part(*one, number) for number, one in enumerate(parts)])
+        return self.of_parts([PartOfHistory(*one, number) for number, one in enumerate(parts)])
 
-    def of_whole(self, part: Part, monitor: str) -> Finding:
-        """Check a history of one part: briefly, then with an order of the guide, then to the end."""
+    def of_whole(self, part: PartOfHistory, monitor: str) -> Finding:
+        """Check a history of one part: briefly, with an order of the guide, then to the end."""
         few = (FEW_STEPS if monitor else GUIDED_STEPS) * len(self.records)
         if few < self.effort.left:
             found = self.of_part(part, few)
@@ -183,7 +185,7 @@ class Check:
             return self.raced(part)
         return self.of_part(part, self.effort.left)
 
-    def raced(self, part: Part) -> Finding:
+    def raced(self, part: PartOfHistory) -> Finding:
         """Run the search and the one just in time side by side; the first answer wins.
 
         Only the steps of the winner are counted, and those of the search when there is none.
@@ -199,7 +201,7 @@ class Check:
         def work(just_in_time: bool) -> Outcome:
             return (self.streamed if just_in_time else self.outcome)(part, most)
 
-        ends: dict[int, Outcome | Lost] = {}
+        ends: dict[int, Outcome | Death] = {}
         share = self.searches.options.memory // 2
         with Workers(work, 2, lambda: _memory.limit(share)) as workers:
             for piece, outcome in workers.results([False, True]):
@@ -219,7 +221,7 @@ class Check:
         assert isinstance(open_, Verdict)
         return self.without_answer([(part, open_)], 1)
 
-    def of_parts(self, parts: list[Part], native: Parts | None = None) -> Finding:
+    def of_parts(self, parts: list[PartOfHistory], native: Parts | None = None) -> Finding:
         """Check parts in rounds with four times the steps of the round before, side by side.
 
         A part that is easy to refute is found, however hard the others are. After two rounds,
@@ -230,7 +232,7 @@ class Check:
         few = FIRST_STEPS if native is None else FIRST_STEPS_OF_NATIVE
         self.effort.parts = len(parts)
 
-        def search(part: Part, most: int) -> Outcome:
+        def search(part: PartOfHistory, most: int) -> Outcome:
             return self.outcome(part, most, native)
 
         waiting = parts
@@ -283,7 +285,7 @@ class Check:
             reason += f"; {len(open_)} of {parts} keys have no answer"
         return self.unknown(verdict.key, reason)
 
-    def size(self, part: Part) -> int:
+    def size(self, part: PartOfHistory) -> int:
         return len(self.records) if part.chosen is None else len(part.chosen)
 
     def guided(self, open_: list[Open]) -> tuple[list[Open], list[tuple[int, ...]]]:
@@ -304,10 +306,10 @@ class Check:
                 left.append(one)
         return left, orders
 
-    def of_part(self, part: Part, most: int) -> Finding:
+    def of_part(self, part: PartOfHistory, most: int) -> Finding:
         return self.finding(part, self.outcome(part, most))
 
-    def outcome(self, part: Part, most: int, native: Parts | None = None) -> Outcome:
+    def outcome(self, part: PartOfHistory, most: int, native: Parts | None = None) -> Outcome:
         """Search a part: natively, or with the model, which takes what natives do not."""
         searches, effort, blocked = self.searches, self.effort, -1
         before = effort.steps, effort.configurations
@@ -330,10 +332,12 @@ class Check:
         effort.add(steps, configurations)
         return Outcome(answer, way, blocked, steps, configurations, full)
 
-    def finding(self, part: Part, outcome: Outcome | Lost, native: Parts | None = None) -> Finding:
+    def finding(
+        self, part: PartOfHistory, outcome: Outcome | Death, native: Parts | None = None
+    ) -> Finding:
         """Return the verdict on a part, or what makes it illegal."""
         key = part.key if native is None else self.key_of(part.chosen)
-        if isinstance(outcome, Lost):
+        if isinstance(outcome, Death):
             whose = "" if key is None else f" of key {key!r}"
             return self.unknown(
                 key, f"{DIED} while they checked the calls{whose}, the last by {outcome.how}"
@@ -351,13 +355,13 @@ class Check:
             return Illegal(illegal, self.calls_of(key, part.chosen))
         return Illegal(illegal, part.chosen, tuple(outcome.way), outcome.blocked)
 
-    def in_time(self, part: Part, found: Finding) -> Finding:
+    def in_time(self, part: PartOfHistory, found: Finding) -> Finding:
         """Check a part again that ran out of memory, with a search that needs less."""
         if isinstance(found, Illegal) or not found.reason.startswith(MEMORY_FULL):
             return found
         return self.finding(part, self.streamed(part, self.effort.left))
 
-    def streamed(self, part: Part, most: int) -> Outcome:
+    def streamed(self, part: PartOfHistory, most: int) -> Outcome:
         """Search a part just in time."""
         before = self.effort.steps
         try:
@@ -369,7 +373,7 @@ class Check:
 
     def by_cell(self, monitor: str) -> Finding | None:
         """Run the native search for registers; None when it has no answer."""
-        whole = Part()
+        whole = PartOfHistory()
         quick = min(FEW_STEPS * len(self.records), self.effort.left)
         answer, way = self.searches.of_cell(None, quick if monitor else self.effort.left)
         if answer == STEPS and monitor:
@@ -416,13 +420,13 @@ class Check:
         chosen = native.calls_of_part(self.records) if native.parts > 1 else None
         return self.unknown(self.key_of(chosen), reason)
 
-    def native_parts(self, native: Parts) -> list[Part]:
+    def native_parts(self, native: Parts) -> list[PartOfHistory]:
         """Return the parts of the records; the key of each is found when it is needed."""
         numbers = native.part_of(self.records)
         assert numbers is not None
         order = np.argsort(numbers, kind="stable").astype(np.int32)
         ends = np.flatnonzero(np.diff(numbers[order])) + 1
-        return [Part(None, piece, at) for at, piece in enumerate(np.split(order, ends))]
+        return [PartOfHistory(None, piece, at) for at, piece in enumerate(np.split(order, ends))]
 
     def key_of(self, chosen: Chosen) -> object:
         """The key of the calls of one part; None: they are all calls."""
@@ -477,7 +481,7 @@ class Check:
         return tuple(np.concatenate(placed)[first].tolist())
 
 
-def indices(part: Part) -> NDArray[np.int32]:
+def indices(part: PartOfHistory) -> NDArray[np.int32]:
     """Return the calls of one of several parts."""
     assert part.chosen is not None
     return part.chosen

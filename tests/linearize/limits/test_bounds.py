@@ -41,6 +41,12 @@ SHORT = Options(timeout=0.1)  # long enough to begin, on a machine that is not b
 FOR_EVER = 10**6  # seconds
 
 
+def wait_for_ever(*_: object, **__: object) -> Any:
+    """Wait for signals, and for nothing else."""
+    while True:
+        signal.pause()
+
+
 def history(*, wrong: bool = False) -> History:
     return history_of(
         [
@@ -65,10 +71,10 @@ class Slow(CasRegister):
             return
         while self.catches:
             try:
-                time.sleep(FOR_EVER)
+                wait_for_ever()
             except Exception:
                 continue
-        time.sleep(FOR_EVER)
+        wait_for_ever()
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
         self.wait("step")
@@ -111,7 +117,7 @@ class CountedSteps(CasRegister):
 
 
 def test_a_monitor_that_does_not_come_back(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(monitors, "judge", lambda *_: time.sleep(FOR_EVER))
+    monkeypatch.setattr(monitors, "judge", wait_for_ever)
     verdict = check(history_of(hard_queue()), Queue(), options=SHORT)
     assert (verdict.answer, verdict.reason[:11]) == (UNKNOWN, "out of time")
 
@@ -132,7 +138,7 @@ def command(tmp_path: Path, *arguments: str) -> tuple[int, str]:
 def test_a_file_that_takes_longer_than_the_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(checking, "load_history", lambda *_, **__: time.sleep(FOR_EVER))
+    monkeypatch.setattr(checking, "load_history", wait_for_ever)
     arguments = ("--model", "register", "--timeout", "0.1")
     sentence = "out of time while history.jsonl was read"
     code, output = command(tmp_path, *arguments)
@@ -211,7 +217,7 @@ def test_ctrl_c_ends_a_native_search() -> None:
 
 def test_an_alarm_is_silent_afterwards_and_where_there_is_another_one() -> None:
     with pytest.raises(OutOfTime), alarm(time.monotonic_ns()):
-        time.sleep(FOR_EVER)
+        wait_for_ever()
     assert signal.getsignal(signal.SIGALRM) is signal.SIG_DFL
     assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
     signal.setitimer(signal.ITIMER_REAL, FOR_EVER)

@@ -18,7 +18,7 @@ from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, Verdict, check
 from pulsar_ml.harness.linearize.parts import rounds, workers
-from pulsar_ml.harness.linearize.parts.workers import Lost, Raised, WorkerError, Workers
+from pulsar_ml.harness.linearize.parts.workers import Death, Raised, WorkerError, Workers
 from pulsar_ml.harness.models import CasRegister, KeyValueMap
 from pulsar_ml.harness.models.model import Keyed
 
@@ -220,7 +220,7 @@ def test_the_death_of_workers_hides_no_illegal_part() -> None:
 
 
 def test_an_exception_in_a_worker_comes_from_the_model_here() -> None:
-    """What only a worker raises is not believed; what the model raises here, too, is raised."""
+    """An exception that only a worker raises is not believed: the work is done again here."""
     verdict = check(registers(1, 2), Keyed(Register("raise")), options=Options(workers=2))
     assert verdict.answer == LEGAL
 
@@ -254,7 +254,7 @@ def test_results_of_workers_name_deaths_and_exceptions() -> None:
 
     with Workers(work, 2) as pool:
         assert list(pool.in_order(["a", "kill", "raise", "b"])) == [
-            "a", Lost("SIGKILL"), Raised("ValueError: of the work"), "b",
+            "a", Death("SIGKILL"), Raised("ValueError: of the work"), "b",
         ]  # fmt: skip
         assert pool.deaths == ["SIGKILL"] * workers.MOST_DEATHS
 

@@ -15,13 +15,13 @@ from typing import NamedTuple, Self
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.options import Options
-from pulsar_ml.harness.linearize.parts.workers import Lost, Raised, Workers
+from pulsar_ml.harness.linearize.parts.workers import Death, Raised, Workers
 from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen
 
 SECONDS_ALONE = 0.1  # of searches in this process before workers begin, which takes some time, too
 
 
-class Part(NamedTuple):
+class PartOfHistory(NamedTuple):
     """A key, and its calls; None: all calls. ``number`` is its place among the parts."""
 
     key: object = None
@@ -50,7 +50,7 @@ class Outcome(NamedTuple):
     method: str = "search"
 
 
-Search = Callable[[Part, int], Outcome]  # of a part with at most so many steps
+Search = Callable[[PartOfHistory, int], Outcome]  # of a part with at most so many steps
 
 
 class Rounds:
@@ -61,7 +61,7 @@ class Rounds:
     """
 
     def __init__(
-        self, search: Search, parts: Sequence[Part], effort: Effort, options: Options
+        self, search: Search, parts: Sequence[PartOfHistory], effort: Effort, options: Options
     ) -> None:
         self.search = search
         self.effort = effort
@@ -84,7 +84,9 @@ class Rounds:
     ) -> None:
         self.workers.end()
 
-    def of(self, parts: Sequence[tuple[Part, int]]) -> Iterator[tuple[Part, Outcome | Lost]]:
+    def of(
+        self, parts: Sequence[tuple[PartOfHistory, int]]
+    ) -> Iterator[tuple[PartOfHistory, Outcome | Death]]:
         """Yield the outcome of each part, searched with at most as many steps as stand with it."""
         for place, (part, most) in enumerate(parts):
             several = self.workers.count > 1 and len(parts) - place > 1
@@ -93,13 +95,13 @@ class Rounds:
                 return
             yield part, self.alone(part, most)
 
-    def alone(self, part: Part, most: int) -> Outcome:
+    def alone(self, part: PartOfHistory, most: int) -> Outcome:
         left = self.effort.left
         return self.search(part, min(left, most)) if left else Outcome(STEPS)
 
     def side_by_side(
-        self, parts: Sequence[tuple[Part, int]]
-    ) -> Iterator[tuple[Part, Outcome | Lost]]:
+        self, parts: Sequence[tuple[PartOfHistory, int]]
+    ) -> Iterator[tuple[PartOfHistory, Outcome | Death]]:
         items = [(part.number, min(self.effort.left, most)) for part, most in parts]
         with closing(self.workers.in_order(items)) as outcomes:
             for place, ((part, most), outcome) in enumerate(zip(parts, outcomes, strict=True)):
@@ -109,7 +111,7 @@ class Rounds:
                     self.workers.count = 1
                     yield from self.of(parts[place:])
                     return
-                if isinstance(outcome, Lost):
+                if isinstance(outcome, Death):
                     yield part, outcome
                 elif isinstance(outcome, Raised) or outcome.steps > self.effort.left:
                     # Again: for the exception with its place in the source, or because the parts

@@ -2,7 +2,7 @@
 
 A worker is a fork of this process at the moment at which it begins, so the history and the model
 are not copied to it. It gets numbers of pieces and returns their results. A worker that dies loses
-nothing: its piece is given to a new worker once, and then counts as :class:`Lost`.
+nothing: its piece is given to a new worker once, and then ends in :class:`Death`.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ class WorkerError(PulsarMlError, RuntimeError):
     """Worker processes died while they checked a part, which therefore has no answer."""
 
 
-class Lost(NamedTuple):
+class Death(NamedTuple):
     """Stands for the result of a piece whose workers died; ``how`` says by which signal or code."""
 
     how: str
@@ -141,7 +141,7 @@ class Workers:
                         if deaths[piece] < MOST_DEATHS:
                             waiting.append(piece)
                             continue
-                        result = Lost(how)
+                        result = Death(how)
                     left -= 1
                     yield piece, result
         finally:

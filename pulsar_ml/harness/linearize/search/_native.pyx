@@ -89,8 +89,7 @@ cdef class Checker:
     cdef int64_t spent    # the steps of the last search, over all attempts
     cdef object raised    # an exception of the model without a caller to receive it
     cdef public int64_t most_steps
-    cdef readonly int64_t searches
-    cdef readonly int64_t looked_up
+    cdef readonly int64_t searches, looked_up
 
     def __cinit__(self, learn, answer=None, leads=None, *, bint by_thread=False,
                   int64_t memory=1 << 30):
@@ -131,9 +130,7 @@ cdef class Checker:
 
     def release(self):
         """Free the configurations of earlier searches."""
-        cdef int64_t moment = self.depth.deadline.at_ns
-        depth_free(&self.depth)
-        self.depth.deadline.at_ns = moment
+        pool_free(&self.depth.seen)
 
     def bytes(self) -> int:
         """The bytes of memory that the checker holds."""
