@@ -254,7 +254,7 @@ class Check:
                 if native is None and few == GUIDED_STEPS and again:
                     again, more = self.guided(again)
                     orders += more
-                few *= 4
+                few = max(1, 4 * few)
                 waiting = [part for part, _ in again]
                 if self.effort.left == 0 or self.effort.late:
                     unknown += again
