@@ -203,10 +203,21 @@ static __attribute__((noinline)) void note_mutex(uintptr_t mutex)
         reduction.nodes[reduction.node_at - 1].acquired = mutex;
 }
 
-/* The order of allocations decides which addresses they get. */
-static __attribute__((noinline)) void note_heap(uintptr_t address, uint32_t bytes)
+/* The freed blocks of a size: an allocation looks for one, unless all stay in quarantine. */
+static __attribute__((noinline)) void note_sizes(size_t class, int mode)
 {
-    note_object(KEY_HEAP);
+    Footprint *f = current && current->controlled ? footprint_now() : NULL;
+    if (f == NULL)
+        return;
+    f->late = 1;
+    if (class < SMALL_CLASSES && E.reuse)
+        add_touch(f, KEY_SIZES + class, 1, (uint8_t)(TOUCH_OBJECT | mode));
+}
+
+/* A block is handed out again, or freed: their order decides which allocation gets which block. */
+static __attribute__((noinline)) void note_reused(size_t class, uintptr_t address, uint32_t bytes)
+{
+    note_sizes(class, TOUCH_READS | TOUCH_WRITES);
     note_touch(address, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
 }
 
