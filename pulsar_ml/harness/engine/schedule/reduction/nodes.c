@@ -112,13 +112,14 @@ static __attribute__((noinline)) void note_access(const Thread *t, uintptr_t add
 }
 
 /* Mode c11: the order of seq_cst accesses matters to those of the same location and to seq_cst
- * fences; see memory.c. */
-static __attribute__((noinline)) void note_order(int order, uintptr_t address, uint32_t bytes)
+ * fences; see memory.c. Two loads have no order unless one of them takes stores from the other. */
+static __attribute__((noinline)) void note_order(int order, uintptr_t address, uint32_t bytes, int takes)
 {
     if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11)
         return;
     note_touch(KEY_FENCES, 1, TOUCH_OBJECT | TOUCH_READS);
-    note_touch(address | KEY_SEQ_CST, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+    note_touch(address | KEY_SEQ_CST, bytes,
+               TOUCH_OBJECT | TOUCH_READS | (takes ? TOUCH_WRITES : TOUCH_MAY_WRITE));
 }
 
 /* The node whose transition made this store; NONE: it was there from the start. */
