@@ -55,7 +55,8 @@ cdef class Explorer:
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
     them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
-    ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
+    ``unreduced`` why it was given up before. With ``preemptions`` it makes the classes that so
+    many preemptions reach. With ``symmetry`` threads of equal calls begin in the
     order of their numbers in such a search. With ``judged`` a run stops at each execution whose
     answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
     are no failure. ``weaken`` is a fault: (places of code, order) gives the atomics there that one
@@ -82,6 +83,7 @@ cdef class Explorer:
     cdef bint started
     cdef readonly tuple suppress, faults, reasons
     cdef readonly bint symmetry
+    cdef readonly object most_preemptions
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",
@@ -89,7 +91,7 @@ cdef class Explorer:
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
                   decisions=(), weaken=None, path=(), int floor=0, suppress=(),
-                  begun=(), int unreduced=0, bint symmetry=False):
+                  begun=(), int unreduced=0, bint symmetry=False, preemptions=None):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -148,7 +150,7 @@ cdef class Explorer:
         self.set_decisions(decisions)
         self.set_weakened(weaken)
         begin_at(self, path, floor)
-        begin_search(self, begun, unreduced, symmetry)
+        begin_search(self, begun, unreduced, symmetry, preemptions)
 
     def __dealloc__(self):
         free(self.decisions)

@@ -272,10 +272,12 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
             fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
                                                   "it is of another program, or something outside the engine's "
                                                   "control decides what the code does");
+        if (search && E.failure.kind < FAIL_RACE)
+            search_look();
         count(stats);
         if (unlikely(E.failure.kind >= FAIL_RACE))
             break;
-        if (E.config.judged && E.failure.kind == END_COMPLETE && answers_new())
+        if (E.config.judged && E.failure.kind == END_COMPLETE && !reduction.left && answers_new())
             break;
         if (search && !search_next()) {
             over = 1;

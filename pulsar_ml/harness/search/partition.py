@@ -308,7 +308,7 @@ def bounds_hit(
     ``counts`` are the engine's. A bound counts executions; the stores in a buffer count stores.
     """
     met = {
-        f"{strategy.removesuffix('s')} bound {bound}": counts["pruned"],
+        f"{'delay' if strategy == 'delays' else 'preemption'} bound {bound}": counts["pruned"],
         f"spin bound {spins}": counts["spun"],
         f"{turns} turns of loops in an operation": counts["looped"],
         f"step limit {step_limit:,}": counts["cut"],

@@ -4,10 +4,15 @@ static void count(EngineStats *stats)
 {
     stats->executions++;
     stats->steps += E.step;
+    stats->unreduced = reduction.unreduced;
+    if (unlikely(reduction.left)) {   /* its class needs more preemptions than the bound */
+        stats->pruned++;
+        E.touched_twice = 0;
+        return;
+    }
     stats->complete += E.failure.kind == END_COMPLETE;
     stats->cut += E.failure.kind == END_CUT;
     stats->blocked += E.failure.kind == END_BLOCKED;
-    stats->unreduced = reduction.unreduced;
     if (unlikely(E.failure.kind == END_BLOCKED)) {
         E.touched_twice = 0;
         return;

@@ -244,6 +244,7 @@ static __attribute__((noinline)) uint32_t choose_reduced_pause(Thread *t, int64_
     int waits = until || parks, in_vain = E.stuck_rounds && E.changes == E.stuck_changes;
     uint32_t pause = waits ? PAUSE_LONG : PAUSE_ARRIVED;
     note_watched(t);
+    reduction.turned |= t->bit;
     if (t->turns > (uint32_t)E.config.turns || E.pauses + 1 >= LOOK_AGAIN)
         give_up_loops();
     reduction.hurries |= !waits;

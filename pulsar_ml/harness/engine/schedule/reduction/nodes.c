@@ -23,6 +23,7 @@ typedef struct {
     uint8_t thread;
     uint8_t waited;               /* it waits for the mutex while another thread holds it */
     uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
+    uint8_t turned;               /* a turn of a loop of its thread ended before it */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
     uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
@@ -55,6 +56,9 @@ SHARED struct {
     uint8_t stuck;                /* the threads that are left wait for each other */
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
     uint64_t begun;               /* threads that made a transition */
+    uint64_t turned;              /* threads that ended a turn of a loop since their last one began */
+    uint8_t left;                 /* the execution left the bound of preemptions */
+    uint8_t analysed;             /* so were its races */
     Announced announced[REDUCED_THREADS];
     uintptr_t next_mutex;         /* of the step about to be announced */
     uint8_t next_joins, next_drains;

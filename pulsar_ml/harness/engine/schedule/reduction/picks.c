@@ -60,11 +60,12 @@ static void reduction_reset(void)
 static void reduction_begin(int reducing)
 {
     E.reducing = (uint8_t)reducing;
+    reduction.left = reduction.analysed = 0;
     if (!reducing)
         return;
     reduction.node_at = reduction.value_at = 0;
     reduction.stuck = reduction.nothing_new = 0;
-    reduction.waiting = reduction.begun = 0;
+    reduction.waiting = reduction.begun = reduction.turned = 0;
     reduction.ready = ~UINT64_C(0);
     reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
     reduction.quiet = reduction.hurries = 0;
@@ -225,6 +226,7 @@ static void begin_transition(ReducedNode *node)
         f->n = f->late = f->announced = 0;
         f->all = next->all | reduction.quiet;
         node->quiet = reduction.quiet;
+        node->turned = reduction.turned >> thread & 1;
         node->acquired = 0;
         node->stored = node->read = 0;
         node->waited = next->mutex != 0;
@@ -243,6 +245,7 @@ static void begin_transition(ReducedNode *node)
     if (unlikely(E.config.symmetric) && !(reduction.begun >> thread & 1) && !is_buffer(thread))
         note_begun(thread);
     *next = (Announced){0};
+    reduction.turned &= ~(UINT64_C(1) << thread);
     reduction.quiet = 0;
     reduction.node_at++;
 }

@@ -177,12 +177,20 @@ static int try_all(void)
 
 static int analyse_execution(void)
 {
+    uint32_t beyond;
     int ended = E.live == 0 || E.failure.kind == FAIL_DEADLOCK || E.failure.kind == END_BLOCKED;
     if (!ended && reduction.n_nodes)
         reduction.nodes[reduction.n_nodes - 1].footprint.all = 1;
     for (uint32_t i = reduction.changed; i < reduction.n_nodes; i++)
         if (!analyse(i))
             return 0;
+    beyond = leaves_bound(reduction.changed > reduction.floor_nodes ? reduction.changed : reduction.floor_nodes);
+    if (beyond != NONE) {
+        reduction.left = 1;
+        reduction.known = 0;
+        end_path(beyond);
+        return try_all();
+    }
     for (uint64_t rest = reduction.waiting; rest; rest &= rest - 1)
         if (!analyse_waiting(__builtin_ctzll(rest)))
             return 0;
