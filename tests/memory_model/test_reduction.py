@@ -18,7 +18,7 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from tests.engine.locks.test_locks import built
 from tests.engine.programs.build_programs import explorer, program_of, programs
-from tests.memory_model.compare import compare_faulty
+from tests.memory_model.compare import compare_bounded, compare_faulty
 from tests.memory_model.engine import explored
 from tests.memory_model.engine import program_of as cells_program_of
 from tests.memory_model.generator import program_of_seed
@@ -249,6 +249,52 @@ def test_faults_are_branches_of_the_reduced_search(mode: str) -> None:
             assert not difference, f"program {seed}: {difference}"
             ended += exhausted
     assert ended > 10
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_bound_of_preemptions_loses_no_class_within_it(mode: str) -> None:
+    compared = equal = fewer = 0
+    for seed in range(120):
+        program = program_of_seed(seed)
+        every = explored(
+            program, cells_program_of(program), mode=mode, strategy="reduce", executions=3_000
+        )
+        for bound in range(3):
+            both, difference = compare_bounded(program, mode, bound, executions=3_000)
+            assert not difference, f"program {seed}: {difference}"
+            if both:
+                whole, found = both
+                assert found.hashes <= every.hashes
+                compared += 1
+                equal += found.hashes == whole.hashes
+                fewer += len(found.hashes) < len(every.hashes)
+    assert compared > 300 and equal > 0.85 * compared and fewer > 10
+
+
+@pytest.mark.parametrize(("mode", "counts"), [("sc", (2, 8, 22, 38)), ("c11", (10, 30, 46, 46))])
+def test_the_classes_of_each_bound_are_those_of_every_schedule(
+    mode: str, counts: tuple[int, ...]
+) -> None:
+    for bound, count in enumerate(counts):
+        done = reduced("treiber_two_do_both", mode=mode, preemptions=bound)
+        whole = explorer("treiber_two_do_both", mode=mode, strategy="preemptions", bound=bound)
+        whole.run(0, 100_000)
+        assert set(done.classes.tolist()) == set(whole.classes().tolist())
+        assert done.statistics["complete"] == len(done.classes) == count
+        proof = f"within the stated bounds: preemption bound {bound}"
+        assert done.exhausted == (proof if count < 46 else "completely")
+        if bound == 3:
+            assert done.executions < whole.statistics()["executions"]
+
+
+def test_a_bound_of_preemptions_is_for_searches_with_reduction() -> None:
+    with pytest.raises(UsageError, match="a bound of preemptions is for exhaust and reduce"):
+        reduced("exchanges_4", strategy="random", preemptions=1)
+    with pytest.raises(UsageError, match="the bound of preemptions is -1; it should be 0 or more"):
+        reduced("exchanges_4", preemptions=-1)
+    done = reduced("treiber_two_do_both", strategy="exhaust", preemptions=1, races=False)
+    assert done.exhausted == "within the stated bounds: preemption bound 1", "and no reduction"
+    assert done.statistics["unreduced"] and done.statistics["classes"] == 8
 
 
 def test_an_unfinished_search_proves_nothing() -> None:

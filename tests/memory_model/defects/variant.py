@@ -31,7 +31,7 @@ class Defect:
 
     ``DEFECT`` in ``after`` is true when this defect is the chosen one. ``kinds`` are the operations
     of which a program has to have one to notice it, in ``mode``; of ``faulty`` defects, one whose
-    exchanges and allocations may fail.
+    exchanges and allocations may fail; of ``bounded`` ones, a search within a bound of preemptions.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Defect:
     mode: str
     kinds: tuple[str, ...]
     faulty: bool = False
+    bounded: bool = False
 
 
 DEFECTS = (
@@ -261,6 +262,33 @@ DEFECTS = (
         "c11",
         ("cas",),
         faulty=True,
+    ),
+    Defect(
+        "what lies behind a path beyond the bound of preemptions is not searched from elsewhere",
+        REDUCTION + "races.c",
+        "        end_path(beyond);\n        return try_all();",
+        "        end_path(beyond);\n        return DEFECT || try_all();",
+        "sc",
+        ("load", "store"),
+        bounded=True,
+    ),
+    Defect(
+        "a thread that waited for a mutex was preempted",
+        REDUCTION + "preemptions.c",
+        "    if (node->waited || node->quiet",
+        "    if ((node->waited && !DEFECT) || node->quiet",
+        "sc",
+        ("lock",),
+        bounded=True,
+    ),
+    Defect(
+        "a thread is preempted behind its last transition so far",
+        REDUCTION + "preemptions.c",
+        "    if (node && !resumes_freely(node))",
+        "    if (DEFECT ? at.done[thread] < 4 : node && !resumes_freely(node))",
+        "sc",
+        ("load", "store"),
+        bounded=True,
     ),
 )
 NAMES = tuple(defect.name for defect in DEFECTS)
