@@ -271,7 +271,7 @@ def test_a_bound_of_preemptions_loses_no_class_within_it(mode: str) -> None:
     assert compared > 300 and equal > 0.85 * compared and fewer > 10
 
 
-@pytest.mark.parametrize(("mode", "counts"), [("sc", (2, 8, 22, 38)), ("c11", (10, 30, 46, 46))])
+@pytest.mark.parametrize(("mode", "counts"), [("sc", (2, 8, 22, 40)), ("c11", (10, 30, 46, 46))])
 def test_the_classes_of_each_bound_are_those_of_every_schedule(
     mode: str, counts: tuple[int, ...]
 ) -> None:

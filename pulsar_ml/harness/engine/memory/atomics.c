@@ -364,6 +364,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         uint32_t places[ENGINE_MOST_STORES], n = 0, newest = v->n - 1u;
         uint32_t oldest = newest - older_for(common, t, v, h, is_sc(order), &several);
         uint32_t oldest_failed = is_sc(fail_order) ? oldest : newest - older_for(common, t, v, h, 0, &several);
+        if (!common && unlikely(E.reducing))
+            note_chances(v, oldest, *low, *high);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_in(common, history_of(v), p);
             if (may_fail || m->low != *low || m->high != *high ||
@@ -376,6 +378,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         fits = !may_fail || (place >= oldest && (stale == 0 || !is_chained(v, place + 1)));
     } else {
         place = 0;
+        if (!common && unlikely(E.reducing))
+            note_chances(v, 0, *low, *high);
     }
     m = message_in(common, history_of(v), place);
     if (m->low == *low && m->high == *high && fits && !(may_fail && choose(t, CHOOSE_WEAK_FAILURE, 2))) {

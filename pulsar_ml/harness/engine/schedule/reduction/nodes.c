@@ -10,6 +10,8 @@
 enum { UNREDUCED_BUFFERS = 1, UNREDUCED_LOOPS = 2, UNREDUCED_OBJECTS = 4, UNREDUCED_RACES = 8, UNREDUCED_HELD = 16,
        UNREDUCED_THREADS = 32, UNREDUCED_PYTHON = 64, UNREDUCED_LIBRARY = 128, UNREDUCED_MEMORY = 256 };
 
+enum { MOST_CHANCES = 4, ANY_CHANCE = 255 };
+
 typedef struct {
     Footprint footprint;          /* of the transition that is made from here */
     uint64_t sleep;  /* threads whose next transition was searched from here or before */
@@ -25,6 +27,9 @@ typedef struct {
     uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
     uint8_t turned;               /* a turn of a loop of its thread ended before it */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
+    /* Mode c11: ids of the stores with the value that a compare-exchange expects. */
+    uint32_t chances[MOST_CHANCES];
+    uint8_t n_chances;            /* ANY_CHANCE: it may store whatever it reads */
     uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
     uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */

@@ -229,6 +229,7 @@ static void begin_transition(ReducedNode *node)
         node->turned = reduction.turned >> thread & 1;
         node->acquired = 0;
         node->stored = node->read = 0;
+        node->n_chances = ANY_CHANCE;
         node->waited = next->mutex != 0;
         node->enabler = reduction.enablers[node->thread];
         if (next->address) {

@@ -76,6 +76,24 @@ static uint32_t last_taken(uint32_t at, uintptr_t mutex)
     return NONE;
 }
 
+/* Mode c11: could the transition from node `at` store something before the one from node `first`? A
+ * compare-exchange has to find what it expects then. */
+static int could_store(uint32_t at, uint32_t first)
+{
+    const ReducedNode *node = &reduction.nodes[at];
+    if (node->n_chances == ANY_CHANCE)
+        return 1;
+    for (int i = 0; i < node->n_chances; i++) {
+        uint32_t maker = at;
+        while (maker-- > 0 && (reduction.nodes[maker].stored != node->chances[i] || node->chances[i] == 0))
+            ;
+        if (maker == NONE || maker < first ||
+            (maker > first && !is_before(&reduction.nodes[first], &reduction.nodes[maker])))
+            return 1;
+    }
+    return 0;
+}
+
 /* Mode c11: the loads of a location that could have read the store from node `at`, had it come
  * first. A read-modify-write may then read another store than it did. One that failed to exchange
  * might have exchanged what another one took. */
@@ -85,7 +103,8 @@ static int analyse_reads(uint32_t at)
     for (uint32_t i = at; i-- > 0;) {
         const ReducedNode *other = &reduction.nodes[i];
         if (other->thread == node->thread || is_before(other, node) ||
-            clash(&other->footprint, &node->footprint, other->stored ? SECOND_UNSURE : BOTH_KNOWN) != READ_CLASH)
+            clash(&other->footprint, &node->footprint, other->stored ? SECOND_UNSURE : BOTH_KNOWN) != READ_CLASH ||
+            !could_store(at, i))
             continue;
         if (!reverse_race(i, at, node->thread, &node->footprint))
             return 0;
