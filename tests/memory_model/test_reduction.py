@@ -38,7 +38,14 @@ CLASSES = {
         f"exchanges_{n}": (count,) * 3
         for n, count in zip(range(4, 8), (14, 43, 144, 523), strict=True)
     },
+    "treiber_two_push_one_assumes": (18,) * 3,
+    "queue_two_do_both_assumes": (50,) * 3,
     "apart_5": (1, 1, 1),
+}
+# And within 0, 1, 2... preemptions, in SC.
+BOUNDED = {
+    "treiber_two_push_one_assumes": (6, 14, 18),
+    "queue_two_do_both_assumes": (2, 12, 28, 42, 48, 50),
 }
 MOST = 4_000  # executions of a search whose histories are compared
 Histories = set[tuple[tuple[int, ...], ...]]
@@ -64,8 +71,14 @@ def test_each_class_has_one_whole_execution(name: str, mode: str, classes: int) 
     assert done.failure is None and done.exhausted == "completely"
     assert done.statistics["complete"] == done.statistics["classes"] == classes
     assert done.statistics["unreduced"] == 0
-    blocked = done.statistics["blocked"]
-    assert blocked < done.statistics["complete"] if name.startswith("exchanges") else blocked == 0
+    assert done.statistics["blocked"] == 0 or name.endswith("assumes")
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_bound_of_preemptions_has_the_classes_that_genmc_expects(name: str) -> None:
+    for bound, classes in enumerate(BOUNDED[name]):
+        done = reduced(name, preemptions=bound)
+        assert done.statistics["complete"] == done.statistics["classes"] == classes
 
 
 @pytest.mark.parametrize(
@@ -75,6 +88,7 @@ def test_each_class_has_one_whole_execution(name: str, mode: str, classes: int) 
         ("treiber_two_push_one_pops", "sc"),
         ("treiber_two_push_one_pops", "c11"),
         ("treiber_two_do_both", "sc"),
+        ("queue_two_do_both", "sc"),
         *itertools.product(("seqlock_once", "exchanges_5"), MODES),
         ("iriw_acq_rel", "sc"),
         ("iriw_acq_rel", "c11"),
