@@ -88,7 +88,6 @@ def test_a_bound_of_preemptions_has_the_classes_that_genmc_expects(name: str) ->
         ("treiber_two_push_one_pops", "sc"),
         ("treiber_two_push_one_pops", "c11"),
         ("treiber_two_do_both", "sc"),
-        ("queue_two_do_both", "sc"),
         *itertools.product(("seqlock_once", "exchanges_5"), MODES),
         ("iriw_acq_rel", "sc"),
         ("iriw_acq_rel", "c11"),

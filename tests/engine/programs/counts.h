@@ -102,10 +102,10 @@ PROGRAM(assumes_last, 3, Cell x; Cell y;)
 }
 
 /* The stack of Treiber on numbered nodes with counted links (the count is above COUNTED). Threads
- * below `pushes` push one node each, threads from `pops` on take one. With `assumes` only executions
- * count in which no attempt to take one fails, as in the test suite of GenMC. */
+ * below `pushes` push one node each, threads from `pops` on take one. With `assumes` only
+ * executions count in which no attempt to take one fails, as in the test suite of GenMC. */
 enum { COUNTED = 16 };
-#define TREIBER(name, n, pushes, pops, assumes)                                                          \
+#define TREIBER(name, n, pushes, pops, assumes) \
     PROGRAM(name, n, Cell top; Cell x[n + 1]; Cell next[n + 1]; long value[n + 1];)             \
     {                                                                                           \
         if (t < (pushes)) {                                                                     \
@@ -133,10 +133,10 @@ TREIBER(treiber_two_push_one_pops, 3, 2, 2, 0)
 TREIBER(treiber_two_push_one_assumes, 3, 2, 2, 1)
 TREIBER(treiber_two_do_both, 2, 2, 0, 0)
 
-/* The queue of Michael and Scott on numbered nodes with counted links, node 0 its first one. Threads
- * below `enqueues` add one node each, threads from `dequeues` on take one. With `assumes` only
- * executions count in which each turn of the loop that takes one changes something, as in the test
- * suite of GenMC, whose loops assume so. */
+/* The queue of Michael and Scott on numbered nodes with counted links, node 0 its first one.
+ * Threads below `enqueues` add one node each, threads from `dequeues` on take one. With `assumes`
+ * only executions count in which each turn of the loop that takes one changes something, as in the
+ * test suite of GenMC. */
 #define QUEUE(name, n, enqueues, dequeues, assumes)                                             \
     PROGRAM(name, n, Cell head; Cell tail; Cell next[n + 1]; long value[n + 1];)                \
     {                                                                                           \
@@ -149,9 +149,11 @@ TREIBER(treiber_two_do_both, 2, 2, 0, 0)
                 next = ld(s->next[tail % COUNTED], ACQ);                                        \
                 if (ld(s->tail, RLX) != tail) continue;                                         \
                 if (next % COUNTED == 0                                                         \
-                    && cas(s->next[tail % COUNTED], &next, node + (next / COUNTED + 1) * COUNTED, REL)) break; \
+                    && cas(s->next[tail % COUNTED], &next,                                      \
+                           node + (next / COUNTED + 1) * COUNTED, REL)) break;                  \
                 next = ld(s->next[tail % COUNTED], ACQ);                                        \
-                (void)cas(s->tail, &tail, next % COUNTED + (tail / COUNTED + 1) * COUNTED, REL); \
+                (void)cas(s->tail, &tail,                                                       \
+                          next % COUNTED + (tail / COUNTED + 1) * COUNTED, REL);                \
             }                                                                                   \
             (void)cas(s->tail, &tail, node + (tail / COUNTED + 1) * COUNTED, REL);              \
         }                                                                                       \
@@ -162,12 +164,14 @@ TREIBER(treiber_two_do_both, 2, 2, 0, 0)
                 if (ld(s->head, RLX) != head && TRY_AGAIN(assumes)) continue;                   \
                 if (head % COUNTED != tail % COUNTED) {                                         \
                     (void)s->value[next % COUNTED];                                             \
-                    if (cas(s->head, &head, next % COUNTED + (head / COUNTED + 1) * COUNTED, REL)) return; \
+                    if (cas(s->head, &head,                                                     \
+                            next % COUNTED + (head / COUNTED + 1) * COUNTED, REL)) return;      \
                     (void)TRY_AGAIN(assumes);                                                   \
                 } else if (next % COUNTED == 0) {                                               \
                     return;                                                                     \
                 } else {                                                                        \
-                    (void)cas(s->tail, &tail, next % COUNTED + (tail / COUNTED + 1) * COUNTED, REL); \
+                    (void)cas(s->tail, &tail,                                                   \
+                              next % COUNTED + (tail / COUNTED + 1) * COUNTED, REL);            \
                 }                                                                               \
             }                                                                                   \
         }                                                                                       \
