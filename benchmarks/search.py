@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from benchmarks.measure import Benchmark
-from benchmarks.peers import loom
+from benchmarks.peers import genmc, loom
 from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.trial import TrialOptions
@@ -100,4 +100,5 @@ def rows(name: str, guided: bool) -> tuple[Benchmark, ...]:
 BENCHMARKS = (
     *(row for name in NAMES for guided in (False, True) for row in rows(name, guided)),
     *loom.ROWS,
+    *genmc.ROWS,
 )

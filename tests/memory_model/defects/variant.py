@@ -275,8 +275,8 @@ DEFECTS = (
     Defect(
         "a thread that waited for a mutex was preempted",
         REDUCTION + "preemptions.c",
-        "    if (node->waited || node->quiet",
-        "    if ((node->waited && !DEFECT) || node->quiet",
+        "        if (touch->mode & TOUCH_HARD &&",
+        "        if (touch->mode & TOUCH_HARD && !DEFECT &&",
         "sc",
         ("lock",),
         bounded=True,

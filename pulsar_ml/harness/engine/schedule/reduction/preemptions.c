@@ -26,11 +26,11 @@ SHARED struct {
     ProgressQueue now, later;     /* at this number of preemptions, and at the next one */
 } linear;
 
-/* Is the thread left in front of this transition at no cost? It waited, or a turn of a loop ended.
- * To wait for its own buffer is none of that. */
+/* Is the thread left in front of this transition at no cost? It waited, perhaps for a mutex or for
+ * the end of another thread, or a turn of a loop ended. To wait for its own buffer is no reason. */
 static int resumes_freely(const ReducedNode *node)
 {
-    if (node->waited || node->quiet || node->turned || node->enabler >= 0)
+    if (node->quiet || node->turned || node->enabler >= 0)
         return 1;
     for (int i = 0; i < node->footprint.n; i++) {
         const Touch *touch = &node->footprint.touches[i];
