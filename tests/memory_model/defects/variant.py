@@ -264,15 +264,6 @@ DEFECTS = (
         faulty=True,
     ),
     Defect(
-        "what lies behind a path beyond the bound of preemptions is not searched from elsewhere",
-        REDUCTION + "races.c",
-        "        end_path(beyond);\n        return try_all();",
-        "        end_path(beyond);\n        return DEFECT || try_all();",
-        "sc",
-        ("load", "store"),
-        bounded=True,
-    ),
-    Defect(
         "a thread that waited for a mutex was preempted",
         REDUCTION + "preemptions.c",
         "        if (touch->mode & TOUCH_HARD &&",
@@ -284,8 +275,9 @@ DEFECTS = (
     Defect(
         "a thread is preempted behind its last transition so far",
         REDUCTION + "preemptions.c",
-        "    if (node && !resumes_freely(node))",
-        "    if (DEFECT ? at.done[thread] < 4 : node && !resumes_freely(node))",
+        "    if (is_free(&at, thread))\n        return reach_state(at, preemptions, &linear.now);",
+        "    if (is_free(&at, thread) && !(DEFECT && is_over(&at, thread)))\n"
+        "        return reach_state(at, preemptions, &linear.now);",
         "sc",
         ("load", "store"),
         bounded=True,

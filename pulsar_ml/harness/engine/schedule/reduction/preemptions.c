@@ -3,9 +3,10 @@
  *
  * A preemption leaves a thread in front of a transition that it could make. Orders that keep the
  * class are the linear extensions of the clocks of races.c. A thread that makes no transition any
- * more is left at no cost: in a longer execution it may go on there. So the fewest preemptions of a
- * path never decrease as it grows, and each class within the bound lies behind paths within the
- * bound. Where a path is left its races are not known: each thread is tried at each of its nodes
+ * more is left at no cost: in a longer execution it may go on there. In mode sc the address of its
+ * next access is known, however, so that access comes behind the stores to that address that were
+ * made. So the fewest preemptions of a path never decrease as it grows, and each class within the
+ * bound lies behind paths within the bound. Where a path is left its races are not known: each thread is tried at each of its nodes
  * (try_all).
  *
  * Stores that leave a buffer cost nothing, as in the search without reduction. */
@@ -22,6 +23,8 @@ SHARED struct {
     uint32_t *nodes;              /* of the path, thread by thread */
     uint32_t room, begin[REDUCED_THREADS], round, n, slots[PROGRESS_SLOTS], rounds[PROGRESS_SLOTS];
     uint16_t goal[REDUCED_THREADS];
+    uint32_t due[REDUCED_THREADS][REDUCED_THREADS];  /* clocks of accesses behind the path */
+    uint32_t dues;                /* the threads that have one, as bits */
     Progress states[MOST_PROGRESS];
     ProgressQueue now, later;     /* at this number of preemptions, and at the next one */
 } linear;
@@ -40,17 +43,35 @@ static int resumes_freely(const ReducedNode *node)
     return 0;
 }
 
+static inline int is_over(const Progress *at, int thread)
+{
+    return at->done[thread] == linear.goal[thread];
+}
+
+/* The thread's next transition, which is one of the path or due behind it. */
+static inline int is_due(const Progress *at, int thread)
+{
+    return linear.dues >> thread & 1 && at->done[thread] + 1 == linear.goal[thread];
+}
+
 static inline const ReducedNode *next_of(const Progress *at, int thread)
 {
-    if (at->done[thread] == linear.goal[thread])
-        return NULL;
     return &reduction.nodes[linear.nodes[linear.begin[thread] + at->done[thread]]];
 }
 
-static inline int can_follow(const Progress *at, const ReducedNode *node)
+static inline int is_free(const Progress *at, int thread)
 {
+    return is_over(at, thread) || (!is_due(at, thread) && resumes_freely(next_of(at, thread)));
+}
+
+static inline int can_follow(const Progress *at, int thread)
+{
+    const uint32_t *clock;
+    if (is_over(at, thread))
+        return 0;
+    clock = is_due(at, thread) ? linear.due[thread] : next_of(at, thread)->clock;
     for (int i = 0; i < REDUCED_THREADS; i++)
-        if (i != node->thread && node->clock[i] > at->done[i])
+        if (i != thread && clock[i] > at->done[i])
             return 0;
     return 1;
 }
@@ -61,7 +82,7 @@ static void empty_buffers(Progress *at)
     for (int again = E.config.mode == MODE_TSO; again;) {
         again = 0;
         for (int i = FIRST_BUFFER; i < REDUCED_THREADS; i++)
-            for (const ReducedNode *node; (node = next_of(at, i)) && can_follow(at, node); again = 1)
+            for (; can_follow(at, i); again = 1)
                 at->done[i]++;
     }
 }
@@ -97,18 +118,46 @@ static int reach_state(Progress at, uint32_t preemptions, ProgressQueue *queue)
 static int run_on(Progress at, int thread)
 {
     uint32_t preemptions = at.preemptions, made = 0;
-    const ReducedNode *node;
-    while ((node = next_of(&at, thread)) && can_follow(&at, node)) {
-        if (made++ && resumes_freely(node) && !reach_state(at, preemptions, &linear.now))
+    while (can_follow(&at, thread)) {
+        if (made++ && is_free(&at, thread) && !reach_state(at, preemptions, &linear.now))
             return 0;
         at.done[thread]++;
         empty_buffers(&at);
     }
     if (!made)
         return 1;
-    if (node && !resumes_freely(node))
-        return reach_state(at, preemptions + 1, &linear.later);
-    return reach_state(at, preemptions, &linear.now);
+    if (is_free(&at, thread))
+        return reach_state(at, preemptions, &linear.now);
+    return reach_state(at, preemptions + 1, &linear.later);
+}
+
+/* The access that the transition announced, of an atomic; NULL: it announced none. */
+static const Touch *access_of(const ReducedNode *node)
+{
+    for (int i = 0; i < node->footprint.n && !node->footprint.all; i++)
+        if (!(node->footprint.touches[i].mode & TOUCH_OBJECT))
+            return &node->footprint.touches[i];
+    return NULL;
+}
+
+/* Mode sc: the thread of this node, which lies behind the first `n` transitions, is about to make
+ * its access there whatever comes between. */
+static void find_due(uint32_t n, const ReducedNode *node)
+{
+    const Touch *access = access_of(node);
+    uint32_t *clock = linear.due[node->thread];
+    if (access == NULL || resumes_freely(node))
+        return;
+    memset(clock, 0, sizeof linear.due[0]);
+    for (uint32_t i = 0; i < n; i++) {
+        const ReducedNode *other = &reduction.nodes[i];
+        const Touch *store = access_of(other);
+        if (store && store->mode & TOUCH_WRITES && overlap(store, access))
+            for (int j = 0; j < REDUCED_THREADS; j++)
+                clock[j] = other->clock[j] > clock[j] ? other->clock[j] : clock[j];
+    }
+    linear.dues |= UINT32_C(1) << node->thread;
+    linear.goal[node->thread]++;
 }
 
 /* The nodes of the first `n` transitions, thread by thread. 0 without memory. */
@@ -131,6 +180,13 @@ static int sort_path(uint32_t n)
     for (uint32_t i = 0; i < n; i++) {
         int thread = reduction.nodes[i].thread;
         linear.nodes[linear.begin[thread] + linear.goal[thread]++] = i;
+    }
+    linear.dues = 0;
+    for (uint32_t i = n, found = 0; i < reduction.n_nodes && E.config.mode == MODE_SC; i++) {
+        const ReducedNode *node = &reduction.nodes[i];
+        if (!(found >> node->thread & 1))
+            find_due(n, node);
+        found |= UINT32_C(1) << node->thread;
     }
     return 1;
 }
@@ -157,7 +213,7 @@ static int within_bound(uint32_t n)
 {
     uint32_t most = (uint32_t)E.config.preemptions;
     Progress first = {0};
-    if (own_preemptions(n) <= most || n > UINT16_MAX || !sort_path(n))
+    if ((n == reduction.n_nodes && own_preemptions(n) <= most) || n >= UINT16_MAX || !sort_path(n))
         return 1;
     linear.round++;
     linear.n = linear.now.n = linear.later.n = 0;
@@ -172,7 +228,7 @@ static int within_bound(uint32_t n)
             if (memcmp(at->done, linear.goal, sizeof linear.goal) == 0)
                 return 1;
             for (int i = 0; i < (E.config.mode == MODE_TSO ? FIRST_BUFFER : REDUCED_THREADS); i++)
-                if (linear.goal[i] > at->done[i] && !run_on(*at, i))
+                if (!is_over(at, i) && !run_on(*at, i))
                     return 1;
         }
         linear.now = linear.later;
