@@ -10,6 +10,7 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
+from benchmarks import classes
 from benchmarks.measure import Benchmark
 from benchmarks.peers import genmc, loom
 from pulsar_ml.campaign.trial.controlled import program_of
@@ -101,4 +102,5 @@ BENCHMARKS = (
     *(row for name in NAMES for guided in (False, True) for row in rows(name, guided)),
     *loom.ROWS,
     *genmc.ROWS,
+    *classes.ROWS,
 )

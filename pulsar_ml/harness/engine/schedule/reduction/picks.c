@@ -4,12 +4,10 @@
 static int reduction_reserve(void)
 {
     if (reduction.n_nodes == reduction.nodes_room) {
-        uint32_t room = reduction.nodes_room ? 2 * reduction.nodes_room : 256;
-        ReducedNode *more = realloc(reduction.nodes, room * sizeof *more);
+        ReducedNode *more = grown(reduction.nodes, &reduction.nodes_room, 256, sizeof *more);
         if (more == NULL)
             return 0;
         reduction.nodes = more;
-        reduction.nodes_room = room;
     }
     return 1;
 }
@@ -18,12 +16,10 @@ static int reduction_reserve(void)
 static int keep_value(uint32_t node, uint16_t options, uint16_t taken)
 {
     if (reduction.n_values == reduction.values_room) {
-        uint32_t room = reduction.n_values ? 2 * reduction.n_values : 256;
-        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
+        ReducedValue *more = grown(reduction.values, &reduction.values_room, 256, sizeof *more);
         if (more == NULL)
             return 0;
         reduction.values = more;
-        reduction.values_room = room;
     }
     reduction.values[reduction.n_values++] = (ReducedValue){
         node, options, taken, {.start = reduction.executions}};

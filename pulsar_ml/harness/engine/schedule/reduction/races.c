@@ -94,34 +94,33 @@ static int could_store(uint32_t at, uint32_t first)
     return 0;
 }
 
-/* Mode c11: the loads of a location that could have read the store from node `at`, had it come
- * first. A read-modify-write may then read another store than it did. One that failed to exchange
- * might have exchanged what another one took. */
-static int analyse_reads(uint32_t at)
+/* Mode c11: the load from node `first` could have read the store from node `at`, had it come first. A
+ * read-modify-write may then read another store than it did. One that failed to exchange might have
+ * exchanged what another one took. */
+static int could_have_read(uint32_t at, uint32_t first, Clash known)
+{
+    const ReducedNode *node = &reduction.nodes[at], *other = &reduction.nodes[first];
+    if (other->stored)
+        known = clash(&other->footprint, &node->footprint, SECOND_UNSURE);
+    return known == READ_CLASH && could_store(at, first);
+}
+
+/* Mode c11: what the transition read came before it. */
+static void join_read(uint32_t at)
 {
     ReducedNode *node = &reduction.nodes[at];
-    for (uint32_t i = at; i-- > 0;) {
-        const ReducedNode *other = &reduction.nodes[i];
-        if (other->thread == node->thread || is_before(other, node) ||
-            clash(&other->footprint, &node->footprint, other->stored ? SECOND_UNSURE : BOTH_KNOWN) != READ_CLASH ||
-            !could_store(at, i))
-            continue;
-        if (!reverse_race(i, at, node->thread, &node->footprint))
-            return 0;
-    }
     for (uint32_t i = at; node->read && i-- > 0;)
         if (reduction.nodes[i].stored == node->read) {
             join_clocks(node, &reduction.nodes[i]);
             break;
         }
-    return 1;
 }
 
 /* What must come before the transition from node `at`, and its races. */
 static int analyse(uint32_t at)
 {
     ReducedNode *node = &reduction.nodes[at];
-    int thread = node->thread;
+    int thread = node->thread, in_c11 = E.config.mode == MODE_C11;
     uint32_t taken = NONE;
     memset(node->clock, 0, sizeof node->clock);
     for (uint32_t i = at; i-- > 0;)
@@ -141,15 +140,18 @@ static int analyse(uint32_t at)
     }
     for (uint32_t i = at; i-- > 0;) {
         ReducedNode *other = &reduction.nodes[i];
-        if (other->thread == thread || is_before(other, node) ||
-            clash(&other->footprint, &node->footprint, BOTH_KNOWN) != ORDER_CLASH)
+        Clash how;
+        if (other->thread == thread || are_apart(&other->footprint, &node->footprint) || is_before(other, node))
             continue;
-        if (!clash_is_hard(other, node) && !reverse_race(i, at, thread, &node->footprint))
-            return 0;
-        join_clocks(node, other);
+        how = clash(&other->footprint, &node->footprint, BOTH_KNOWN);
+        if (how == ORDER_CLASH ? !clash_is_hard(other, node) : in_c11 && could_have_read(at, i, how))
+            if (!reverse_race(i, at, thread, &node->footprint))
+                return 0;
+        if (how == ORDER_CLASH)
+            join_clocks(node, other);
     }
-    if (E.config.mode == MODE_C11 && !analyse_reads(at))
-        return 0;
+    if (in_c11)
+        join_read(at);
     return taken == NONE || reverse_race(taken, at, thread, &node->footprint);
 }
 
