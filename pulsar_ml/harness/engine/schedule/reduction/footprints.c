@@ -82,12 +82,6 @@ static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes
     return a->mode & TOUCH_READS && b->mode & writes ? READ_CLASH : NO_CLASH;
 }
 
-/* Do they touch one thing each, and not the same? */
-static inline int are_apart(const Footprint *a, const Footprint *b)
-{
-    return (a->n & b->n) == 1 && (a->n | b->n) == 1 && !(a->all | b->all) && !overlap(&a->touches[0], &b->touches[0]);
-}
-
 /* Which of two transitions would be made at another time than it was, so that what it does behind
  * its first access is not known. */
 enum { BOTH_KNOWN = 0, FIRST_UNSURE = 1, SECOND_UNSURE = 2 };

@@ -141,7 +141,7 @@ static int analyse(uint32_t at)
     for (uint32_t i = at; i-- > 0;) {
         ReducedNode *other = &reduction.nodes[i];
         Clash how;
-        if (other->thread == thread || are_apart(&other->footprint, &node->footprint) || is_before(other, node))
+        if (other->thread == thread || is_before(other, node))
             continue;
         how = clash(&other->footprint, &node->footprint, BOTH_KNOWN);
         if (how == ORDER_CLASH ? !clash_is_hard(other, node) : in_c11 && could_have_read(at, i, how))
