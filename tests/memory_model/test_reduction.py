@@ -81,6 +81,48 @@ def test_a_bound_of_preemptions_has_the_classes_that_genmc_expects(name: str) ->
         assert done.statistics["complete"] == done.statistics["classes"] == classes
 
 
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("reuse", "classes"), [("quarantine", 1), ("reuse", 3), ("mixed", 3)])
+def test_a_class_says_which_block_is_handed_out_again(mode: str, reuse: str, classes: int) -> None:
+    done = reduced("allocates_2", mode=mode, reuse=reuse)
+    whole = explorer("allocates_2", mode=mode, strategy="enumerate", reuse=reuse)
+    whole.run(0, 1_000)
+    assert set(done.classes.tolist()) == set(whole.classes().tolist())
+    assert done.statistics["classes"] == classes
+    assert done.statistics["complete"] == {"quarantine": 1, "reuse": 4, "mixed": 6}[reuse]
+
+
+@pytest.mark.parametrize("suite", ["refcount", "object_pool"])
+@pytest.mark.parametrize("reuse", ["quarantine", "reuse", "mixed"])
+def test_programs_that_allocate_have_the_classes_of_the_whole_search(
+    suite: str, reuse: str
+) -> None:
+    subject = checked_subject(suite)
+    compared = 0
+    for seed in range(10):
+        program = Program.generate(subject, seed, threads=2, operations=1 + seed % 2, noise=False)
+        options: dict[str, Any] = {"mode": "sc", "reuse": reuse}
+        whole, every = counted(Explorer(subject, program, strategy="enumerate", **options), 3_000)
+        found, counts = counted(Explorer(subject, program, strategy="reduce", **options), 3_000)
+        if every["exhausted"] == counts["exhausted"] == 2 and not counts["unreduced"]:
+            assert found == whole and counts["complete"] < 1.2 * counts["classes"]
+            compared += 1
+    assert compared > 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_class_says_which_calls_had_returned_where_answers_are_judged(mode: str) -> None:
+    subject = checked_subject("refcount")
+    program = Program.generate(subject, 3, threads=2, operations=2, noise=False)
+    runs = Explorer(subject, program, mode=mode, strategy="reduce", judged=True)
+    histories = histories_of(runs)
+    alone, counts = counted(Explorer(subject, program, mode=mode, strategy="reduce"), MOST)
+    assert histories is not None
+    judged = runs.statistics()
+    assert judged["complete"] == judged["classes"] >= len(histories) > 1
+    assert counts["complete"] == counts["classes"] == len(alone) < judged["classes"]
+
+
 @pytest.mark.parametrize(
     ("name", "mode"),
     [

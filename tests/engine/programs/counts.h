@@ -88,6 +88,13 @@ EXCHANGES(7)
 /* Five threads, each with a cell of its own. */
 PROGRAM(apart_5, 5, Cell x[5];) { st(s->x[t], 1, RLX); (void)ld(s->x[t], RLX); }
 
+/* Two threads that each take a block of memory and give it back. */
+PROGRAM(allocates_2, 2, Cell x; void *volatile block[2];)
+{
+    (void)ld(s->x, RLX); s->block[t] = malloc(16);
+    (void)ld(s->x, RLX); free(s->block[t]);
+}
+
 /* Only executions count in which the read comes behind both stores of a thread. */
 extern void pml_engine_discard(void);
 PROGRAM(assumes_last, 3, Cell x; Cell y;)
