@@ -18,9 +18,7 @@ def executions_of_a_class(kind: int, mode: str) -> float:
     made = classes = 0
     for seed in range(kind, PROGRAMS * len(FEATURES), len(FEATURES)):
         litmus = program_of_seed(seed)
-        done = explored(
-            litmus, program_of(litmus), mode=mode, strategy="reduce", executions=MOST
-        )
+        done = explored(litmus, program_of(litmus), mode=mode, strategy="reduce", executions=MOST)
         if done.exhausted and not done.unreduced:
             made += done.executions - done.blocked
             classes += done.classes

@@ -84,9 +84,7 @@ def bounded_seconds(bound: int, mode: str) -> float:
 def bounded_rows(bound: int, mode: str) -> tuple[Benchmark, ...]:
     title = f"search: {BOUNDED}, mode {mode}, {bound} preemptions"
     return (
-        Benchmark(
-            f"{title}, every schedule", partial(bounded_executions, bound, mode, False), "n"
-        ),
+        Benchmark(f"{title}, every schedule", partial(bounded_executions, bound, mode, False), "n"),
         Benchmark(f"{title}, reduced", partial(bounded_executions, bound, mode, True), "n"),
         Benchmark(f"{title}, seconds by reduced", partial(bounded_seconds, bound, mode), "x"),
     )
@@ -94,7 +92,9 @@ def bounded_rows(bound: int, mode: str) -> tuple[Benchmark, ...]:
 
 ROWS = (
     *(
-        Benchmark(f"search: {name}, mode {mode} ({count} in GenMC)", partial(whole, name, mode), "n")
+        Benchmark(
+            f"search: {name}, mode {mode} ({count} in GenMC)", partial(whole, name, mode), "n"
+        )
         for name, count in EXPECTED.items()
         for mode in MODES
     ),
