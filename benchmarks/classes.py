@@ -15,14 +15,14 @@ MOST = 20_000  # executions of a search that counts
 
 def executions_of_a_class(kind: int, mode: str) -> float:
     """Whole executions by classes, of the random programs with the features of one row."""
-    made = classes = 0
+    whole = classes = 0
     for seed in range(kind, PROGRAMS * len(FEATURES), len(FEATURES)):
         litmus = program_of_seed(seed)
         done = explored(litmus, program_of(litmus), mode=mode, strategy="reduce", executions=MOST)
         if done.exhausted and not done.unreduced:
-            made += done.executions - done.blocked
+            whole += done.executions - done.blocked
             classes += done.classes
-    return made / classes
+    return whole / classes
 
 
 ROWS = tuple(

@@ -58,20 +58,19 @@ cdef class Explorer:
     them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
     ``unreduced`` why it was given up before. With ``preemptions`` it makes the classes that so
     many preemptions reach. With ``symmetry`` threads of equal calls begin in the order of their
-    numbers in such a search. With ``judged`` a run stops at each execution whose
-    answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
-    are no failure. ``changes`` are tuples (place of code, order, fence, lock): the atomic operation
-    there gets one of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is
-    made before it, and one lock is taken before the access ("takes"), given back behind it
-    ("gives"), or both ("takes, gives"); with "call" the place is the code of an operation, which
-    has the lock as long as it runs. ``suppress`` names known races to pass over: "file:line",
-    or a function of an access.
+    numbers in such a search. With ``judged`` a run stops at each execution whose answers were not
+    accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure.
+    ``changes`` are tuples (place of code, order, fence, lock): the atomic operation there gets one
+    of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is made before
+    it, and one lock is taken before the access ("takes"), given back behind it ("gives"), or both
+    ("takes, gives"); with "call" the place is the code of an operation, which has the lock as long
+    as it runs. ``suppress`` names known races: "file:line", or a function of an access.
 
     Raises UsageError for what is out of range and MemoryError.
     """
 
     cdef readonly Subject subject
-    cdef readonly object program
+    cdef readonly object program, most_preemptions
     cdef readonly str mode, strategy
     cdef readonly object seed
     cdef readonly int bound, depth, spins, turns, stores
@@ -87,7 +86,6 @@ cdef class Explorer:
     cdef bint started
     cdef readonly tuple suppress, faults, reasons
     cdef readonly bint symmetry
-    cdef readonly object most_preemptions
     cdef list pairs
 
     def __cinit__(self, Subject subject not None, program, *, str mode="c11", str strategy="portfolio",

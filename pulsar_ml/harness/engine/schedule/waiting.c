@@ -354,8 +354,8 @@ static inline void watch_write(Thread *t, uint32_t variable)
         wake_watchers(variable);
 }
 
-/* The last reads are of the same few locations, again and again; with `same_values`, they also found
- * nothing new: the thread goes round a loop that waits. */
+/* The last reads are of the same few locations, again and again; with `same_values`, they also
+ * found nothing new: the thread goes round a loop that waits. */
 static int goes_round(const Thread *t, int same_values)
 {
     for (uint32_t period = 1; period <= MOST_PERIOD; period++) {

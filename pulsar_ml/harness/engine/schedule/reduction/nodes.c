@@ -61,7 +61,7 @@ SHARED struct {
     uint8_t stuck;                /* the threads that are left wait for each other */
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
     uint64_t begun;               /* threads that made a transition */
-    uint64_t turned;              /* threads that ended a turn of a loop since their last one began */
+    uint64_t turned;              /* threads whose last transition ended a turn of a loop */
     uint8_t left;                 /* the execution left the bound of preemptions */
     uint8_t analysed;             /* so were its races */
     Announced announced[REDUCED_THREADS];

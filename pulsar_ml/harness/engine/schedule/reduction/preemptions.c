@@ -1,13 +1,13 @@
-/* A bound of preemptions in a search with reduction. The search leaves a path when no execution that
- * makes its transitions, in any order that keeps the class, has so few preemptions.
+/* A bound of preemptions in a search with reduction. The search leaves a path when no execution
+ * that makes its transitions, in any order that keeps the class, has so few preemptions.
  *
  * A preemption leaves a thread in front of a transition that it could make. Orders that keep the
  * class are the linear extensions of the clocks of races.c. A thread that makes no transition any
  * more is left at no cost: in a longer execution it may go on there. In mode sc the address of its
- * next access is known, however, so that access comes behind the stores to that address that were
- * made. So the fewest preemptions of a path never decrease as it grows, and each class within the
- * bound lies behind paths within the bound. Where a path is left its races are not known: each thread is tried at each of its nodes
- * (try_all).
+ * next access is known, however, so that access comes behind the stores to that address that came
+ * before. So the fewest preemptions of a path never decrease as it grows, and each class within the
+ * bound lies behind paths within the bound. Where a path is left its races are not known: each
+ * thread is tried at each of its nodes (try_all).
  *
  * Stores that leave a buffer cost nothing, as in the search without reduction. */
 
@@ -117,14 +117,14 @@ static int reach_state(Progress at, uint32_t preemptions, ProgressQueue *queue)
 /* The thread goes on from a state as far as it can, or until it may be left at no cost. */
 static int run_on(Progress at, int thread)
 {
-    uint32_t preemptions = at.preemptions, made = 0;
+    uint32_t preemptions = at.preemptions, steps = 0;
     while (can_follow(&at, thread)) {
-        if (made++ && is_free(&at, thread) && !reach_state(at, preemptions, &linear.now))
+        if (steps++ && is_free(&at, thread) && !reach_state(at, preemptions, &linear.now))
             return 0;
         at.done[thread]++;
         empty_buffers(&at);
     }
-    if (!made)
+    if (!steps)
         return 1;
     if (is_free(&at, thread))
         return reach_state(at, preemptions, &linear.now);
@@ -208,7 +208,8 @@ static uint32_t own_preemptions(uint32_t n)
     return found;
 }
 
-/* Can the first `n` transitions be made within the bound? Also where that is too much to find out. */
+/* Can the first `n` transitions be made within the bound? Also where that is too much to find
+ * out. */
 static int within_bound(uint32_t n)
 {
     uint32_t most = (uint32_t)E.config.preemptions;

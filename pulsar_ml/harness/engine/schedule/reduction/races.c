@@ -94,9 +94,9 @@ static int could_store(uint32_t at, uint32_t first)
     return 0;
 }
 
-/* Mode c11: the load from node `first` could have read the store from node `at`, had it come first. A
- * read-modify-write may then read another store than it did. One that failed to exchange might have
- * exchanged what another one took. */
+/* Mode c11: the load from node `first` could have read the store from node `at`, had it come first.
+ * A read-modify-write may then read another store than it did. One that failed to exchange might
+ * have exchanged what another one took. */
 static int could_have_read(uint32_t at, uint32_t first, Clash known)
 {
     const ReducedNode *node = &reduction.nodes[at], *other = &reduction.nodes[first];
