@@ -79,10 +79,19 @@ class Choice:
     names: tuple[str, ...]
     result: Result
 
-    def gain(self, today: Choice) -> float:
-        """The share of today's entries from storage that this choice does not read."""
-        before = today.result.storage_entries
-        return 1 - self.result.storage_entries / before if before else 0.0
+    def gain(self, today: Choice) -> float | None:
+        """The share of today's entries from storage that this choice does not read.
+
+        None where today's settings read nothing from storage, and these read something.
+        """
+        before, now = today.result.storage_entries, self.result.storage_entries
+        if before:
+            return 1 - now / before
+        return None if now else 0.0
+
+    def gain_text(self, today: Choice) -> str:
+        gain = self.gain(today)
+        return "worse" if gain is None else f"{gain:.1%}"
 
 
 def merged(results: Sequence[Result]) -> list[Choice]:
@@ -120,9 +129,9 @@ def advice(choices: Sequence[Choice]) -> str:
     memory = f"{abs(more):,.1f} MiB {'more' if more >= 0 else 'less'} memory on average"
     if abs(more) < 0.05:
         memory = "as much memory on average"
-    if best.gain(today) >= LEAST_GAIN:
+    if (best.gain(today) or 0.0) >= LEAST_GAIN:
         return (
-            f"Set {best.names[0]}: {best.gain(today):.1%} fewer entries come from storage, "
+            f"Set {best.names[0]}: {best.gain_text(today)} fewer entries come from storage, "
             f"with {memory}."
         )
     cheaper = [

@@ -12,7 +12,7 @@ from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
 
 Exact = removal_queue.Model  # judges programs of one thread
 
-PASSES = frozenset({"expire", "free"})
+PASSES = frozenset({"expire", "free", "two_passes"})
 EMPTIES = frozenset(
     {0, 1, 4, 5, 6, 7}
 )  # kinds of policies whose size pass ends early only when nothing is left

@@ -27,6 +27,7 @@ class Model(pass_answers.Model):
         "expire": "Each entry by itself, of any cache; the digest names one or two victims, which "
         "are gone. The entries and bytes that passes and removals answer add up to those that "
         "are gone. The wrappers dropped were empty.",
+        "two_passes": "As expire.",
     }
 
     def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:

@@ -55,7 +55,7 @@ def show_choices(results: Sequence[Result], *, as_json: bool, target: Path | Non
             table.add_row(
                 ", ".join(map(short, choice.names)) + (" *" if choice in best else ""),
                 f"{result.storage_entries:,}",
-                "" if choice is today else f"{choice.gain(today):.1%}",
+                "" if choice is today else choice.gain_text(today),
                 f"{result.hit_rate:.1%}",
                 f"{result.joined_rate:.1%}",
                 *(f"{millis[name]:,.3g}" for name in ("p50", "p99", "p99.9")),

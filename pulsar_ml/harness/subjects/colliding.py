@@ -94,7 +94,7 @@ def colliding_program(
     first thread and half of the others begin. ``kinds`` names the settings whose values are
     alternatives and no sizes. ``lives`` are sequences of operations on one thing: in half of the
     programs a thread makes the calls of one, and each other thread up to three calls that may meet
-    them. ``spans`` are ranges of arguments, by name, which lie within those of the operations.
+    them; one thread alone makes the calls of several, one after the other. ``spans`` are ranges of arguments, by name, which lie within those of the operations.
     Raises UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
@@ -107,9 +107,13 @@ def colliding_program(
     rare, makers = ([subject.operation(name).code for name in names] for names in (others, sources))
     theme, source = (weights, None) if plain else draw_theme(draws, weights, rare, makers)
     arguments = Arguments(subject, draws, plain=plain, spans=spans)
-    if lives and n_threads > 1 and draws.one_in(2):
-        life = [subject.operation(name).code for name in lives[draws.below(len(lives))]]
-        lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
+    if lives and draws.one_in(2):
+        codes = [[subject.operation(name).code for name in life] for life in lives]
+        if n_threads == 1:
+            lists = [lives_in_turn(draws, arguments, codes, operations[1])]
+        else:
+            life = codes[draws.below(len(codes))]
+            lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
         return as_program(subject, seed, world, lists)
     lists = []
     for thread in range(n_threads):
@@ -160,14 +164,6 @@ def meeting_lists(
     """
     operations = arguments.subject.operations
     known: dict[Argument, int] = {}
-
-    def call_of(code: int) -> list[int]:
-        values = arguments.of(code)
-        for place, argument in enumerate(operations[code].arguments):
-            if argument in arguments.shared and not draws.one_in(LIFE_CHANGES):
-                values[place] = known.setdefault(argument, values[place])
-        return values
-
     meeting = [0 if one.role else weight for one, weight in zip(operations, theme, strict=True)]
     for code in life:
         meeting[code] += 1
@@ -176,15 +172,34 @@ def meeting_lists(
         [draws.weighted(meeting) for _ in range(1 + draws.below(MEETING))]
         for _ in range(1, threads)
     ]
-    lists = []
-    for codes in chosen:
-        calls = np.zeros(len(codes), CALL)
-        for call, code in zip(calls, codes, strict=True):
-            call["code"] = code
-            values = call_of(code)
-            call["arguments"][: len(values)] = values
-        lists.append(calls)
-    return lists
+    return [life_calls(draws, arguments, codes, known) for codes in chosen]
+
+
+def lives_in_turn(
+    draws: Draws, arguments: Arguments, lives: Sequence[Sequence[int]], longest: int
+) -> NDArray[np.void]:
+    """Draw the calls of lives, by code, up to ``longest``; each has arguments of its own."""
+    chosen: list[NDArray[np.void]] = []
+    while (left := longest - sum(map(len, chosen))) > 0:
+        life = lives[draws.below(len(lives))]
+        chosen.append(life_calls(draws, arguments, life[:left], {}))
+    return np.concatenate(chosen)
+
+
+def life_calls(
+    draws: Draws, arguments: Arguments, codes: Sequence[int], known: dict[Argument, int]
+) -> NDArray[np.void]:
+    """Draw calls with equal arguments, which ``known`` has or gets; one in four is drawn anew."""
+    operations = arguments.subject.operations
+    calls = np.zeros(len(codes), CALL)
+    for call, code in zip(calls, codes, strict=True):
+        call["code"] = code
+        values = arguments.of(code)
+        for place, argument in enumerate(operations[code].arguments):
+            if argument in arguments.shared and not draws.one_in(LIFE_CHANGES):
+                values[place] = known.setdefault(argument, values[place])
+        call["arguments"][: len(values)] = values
+    return calls
 
 
 def draw_world(

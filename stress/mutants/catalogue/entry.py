@@ -184,4 +184,14 @@ refcount_publish(&entry.references)
         ),
         settings={"limit": (2, 4), "chunk_bits": (0, 0)},
     ),
+    Mutant(
+        id="EN-callback",
+        title="an entry that counts a read is said to have a callback",
+        origin="port",
+        file=FILE,
+        old="return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_IS_CALLBACK) != 0",
+        new="return u32_load_relaxed(&entry_at(pool, handle).extra) != 0",
+        suite="entry",
+        breaks="I20",
+    ),
 )
