@@ -7,8 +7,8 @@
 from pulsar_ml.structures.entry cimport entry_on_deallocate
 from pulsar_ml.structures.inflight_limiter cimport (
     PERMITS_GRANTED, Acquired, InflightLimiter, limiter_acquire, limiter_close,
-    limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_next_expiry, limiter_release,
-    limiter_remaining, limiter_share, limiter_try_acquire,
+    limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_next_expiry,
+    limiter_release, limiter_remaining, limiter_share, limiter_try_acquire,
 )
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,

@@ -18,10 +18,10 @@ from pulsar_ml.structures.ack_ranges cimport (
     ACK_NEW, ACK_NO_MEMORY, AckBatch, AckChange, AckRange, acks_after, acks_mark,
 )
 from pulsar_ml.structures.ack_state cimport (
-    ACK_IN_LEDGER, ACK_IN_STORE, AckState, DispatchKind, ack_state_add, ack_state_add_all, ack_state_add_index,
-    ack_state_add_up_to,
-    ack_state_configure, ack_state_contains, ack_state_contains_index, ack_state_destroy, ack_state_encode,
-    ack_state_end_ledger, ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
+    ACK_IN_LEDGER, ACK_IN_STORE, AckState, DispatchKind, ack_state_add, ack_state_add_all,
+    ack_state_add_index, ack_state_add_up_to, ack_state_configure, ack_state_contains,
+    ack_state_contains_index, ack_state_destroy, ack_state_encode, ack_state_end_ledger,
+    ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
     ack_state_set_metadata,
 )
 from pulsar_ml.structures.position cimport Position, position, position_equal, position_less

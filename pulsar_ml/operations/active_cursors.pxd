@@ -8,10 +8,10 @@ from pulsar_ml.operations.cursor_world cimport (
     CURSOR_DONE, CURSOR_MOST_THREADS, CURSOR_NUMBERS, CURSOR_OWN, CURSOR_REFUSED, CURSOR_UNKNOWN,
     CURSOR_UNTRACKED, CURSOR_VALUES, CursorLane, CursorNote, CursorWorld, cursor_check_list,
     cursor_check_registry, cursor_check_slowest, cursor_exchange, cursor_indices, cursor_iterate,
-    cursor_last_note, cursor_look, cursor_look_slowest, cursor_name, cursor_named, cursor_note, cursor_note_all, cursor_note_removal,
-    cursor_noted_before,
-    cursor_noted_slowest, cursor_own_before, cursor_own_value, cursor_position, cursor_see_version,
-    cursor_settings, cursor_value, cursor_world_init, name_id, name_tag,
+    cursor_last_note, cursor_look, cursor_look_slowest, cursor_name, cursor_named, cursor_note,
+    cursor_note_all, cursor_note_removal, cursor_noted_before, cursor_noted_slowest,
+    cursor_own_before, cursor_own_value, cursor_position, cursor_see_version, cursor_settings,
+    cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,

@@ -20,11 +20,11 @@ from pulsar_ml.operations.support cimport (
     violate,
 )
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_has_callback, entry_has_expected_reads,
-    entry_matches, entry_metadata, entry_new,
-    entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count,
-    entry_references, entry_release, entry_retain, payload_bytes, payload_length, payload_new,
-    payload_release, read_count_maybe_new,
+    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_has_callback,
+    entry_has_expected_reads, entry_matches, entry_metadata, entry_new, entry_on_deallocate,
+    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references,
+    entry_release, entry_retain, payload_bytes, payload_length, payload_new, payload_release,
+    read_count_maybe_new,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position

@@ -16,8 +16,9 @@ from pulsar_ml.operations.support cimport (
 )
 from pulsar_ml.structures.inflight_limiter cimport (
     PERMITS_GRANTED, PERMITS_REFUSED, PERMITS_WAITING, Acquired, InflightLimiter, limiter_acquire,
-    limiter_close, limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_next_expiry, limiter_release,
-    limiter_remaining, limiter_share, limiter_try_acquire, limiter_waiter,
+    limiter_close, limiter_copy_released, limiter_destroy, limiter_expire, limiter_init,
+    limiter_next_expiry, limiter_release, limiter_remaining, limiter_share, limiter_try_acquire,
+    limiter_waiter,
 )
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.object_pool cimport pool_in_use

@@ -87,8 +87,9 @@ class Model:
     weak: ClassVar[Mapping[str, str]] = {
         "ack_entry": RESUMED,
         **dict.fromkeys(
-            ("ack_entries", "ack_index", "ack_up_to", "end_ledger", "set_metadata", "set_pauses"), "As `ack_entry`."
+            ("ack_index", "ack_up_to", "end_ledger", "set_metadata", "set_pauses"), "As `ack_entry`."
         ),
+        "ack_entries": "As `ack_entry`; the counts are linearizable with the status.",
         "dispatch": "Yes: the state fitted, or pauses were off, at one moment: of the call, or, if "
         "nothing else orders the threads, an earlier one after the thread's own last call "
         "with the lock. No: at such a moment it did not fit. Replays are always allowed.",

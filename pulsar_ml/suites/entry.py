@@ -29,9 +29,10 @@ SUITE = Suite(
             "release": 10,
             "release_all": 2,
             "release_too_often": 1,
-            "parse": 8,
-            "has_callback": 2,
+            "parse": 12,
+            "has_callback": 3,
         },
+        lives=(("parse", "parse", "copy"), ("new", "has_callback", "pass_on", "parse")),
     ),
     invariants=named("I2 I3 I12 I13 I17 I18 I20 I69 I70 EN-7"),
 )

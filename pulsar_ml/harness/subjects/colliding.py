@@ -33,6 +33,7 @@ PLAIN = 4  # one program of so many draws each call, argument and setting by its
 ROOTS = 64  # roots are taken of so many times a weight
 MOST_OPERATIONS = 4  # different ones of a program with a theme
 LIFE_CHANGES = 4  # one argument of so many of a life is drawn anew
+LIFE_REPEATS = 2  # likewise, of an operation that follows itself
 MEETING = 3  # calls at most of a thread that meets a life
 
 
@@ -94,8 +95,8 @@ def colliding_program(
     first thread and half of the others begin. ``kinds`` names the settings whose values are
     alternatives and no sizes. ``lives`` are sequences of operations on one thing: in half of the
     programs a thread makes the calls of one, and each other thread up to three calls that may meet
-    them; one thread alone makes the calls of several, one after the other. ``spans`` are ranges of arguments, by name, which lie within those of the operations.
-    Raises UsageError likewise.
+    them; one thread alone makes the calls of several, one after the other. ``spans`` are ranges of
+    arguments, by name, which lie within those of the operations. Raises UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
@@ -159,7 +160,8 @@ def meeting_lists(
 ) -> list[NDArray[np.void]]:
     """Draw the calls of threads of which one lives a life, by code, and the others meet it.
 
-    Calls of the life have equal arguments, but one in four is drawn anew. The others make few
+    Calls of the life have equal arguments, but one in four is drawn anew, and one in two of an
+    operation that follows itself: the second is mostly about another thing. The others make few
     calls: of the life, or of the theme. Operations that belong to one thread do not occur.
     """
     operations = arguments.subject.operations
@@ -189,14 +191,15 @@ def lives_in_turn(
 def life_calls(
     draws: Draws, arguments: Arguments, codes: Sequence[int], known: dict[Argument, int]
 ) -> NDArray[np.void]:
-    """Draw calls with equal arguments, which ``known`` has or gets; one in four is drawn anew."""
+    """Draw calls with equal arguments, which ``known`` has or gets, but for those drawn anew."""
     operations = arguments.subject.operations
     calls = np.zeros(len(codes), CALL)
-    for call, code in zip(calls, codes, strict=True):
+    for call, code, before in zip(calls, codes, [-1, *codes[:-1]], strict=True):
         call["code"] = code
         values = arguments.of(code)
+        changes = LIFE_REPEATS if code == before else LIFE_CHANGES
         for place, argument in enumerate(operations[code].arguments):
-            if argument in arguments.shared and not draws.one_in(LIFE_CHANGES):
+            if argument in arguments.shared and not draws.one_in(changes):
                 values[place] = known.setdefault(argument, values[place])
         call["arguments"][: len(values)] = values
     return calls

@@ -167,8 +167,16 @@ state = registry_state(
         title="of several cursors at the slowest position the last registered one is shown",
         origin="port",
         file=FILE,
-        old="if place.tracked and (slowest is NULL or position_less(place.at, least.at)):",
-        new="if place.tracked and (slowest is NULL or not position_less(least.at, place.at)):",
+        old="""
+if place.tracked and (slowest is NULL or position_less(place.at, least.at)):
+    slowest = node
+    least = place
+""",
+        new="""
+if place.tracked and (slowest is NULL or not position_less(least.at, place.at)):
+    slowest = node
+    least = place
+""",
         suite="active_cursors",
         breaks="CR-4",
         rare=True,

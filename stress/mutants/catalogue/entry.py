@@ -186,11 +186,14 @@ refcount_publish(&entry.references)
     ),
     Mutant(
         id="EN-callback",
-        title="an entry that counts a read is said to have a callback",
+        title="an entry that counts a read is said to have no callback",
         origin="port",
         file=FILE,
         old="return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_IS_CALLBACK) != 0",
-        new="return u32_load_relaxed(&entry_at(pool, handle).extra) != 0",
+        new="""
+return (u32_load_relaxed(&entry_at(pool, handle).extra)
+        & (EXTRA_IS_CALLBACK | EXTRA_COUNTS_READ)) == EXTRA_IS_CALLBACK
+""",
         suite="entry",
         breaks="I20",
     ),

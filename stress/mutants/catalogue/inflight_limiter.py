@@ -151,8 +151,14 @@ if limiter.timeout <= 0:
         title="the next expiry is that of the request that came last",
         origin="port",
         file=FILE,
-        old="at[0] = <int64_t>(<uint64_t>limiter_waiter(limiter, limiter.first).since",
-        new="at[0] = <int64_t>(<uint64_t>limiter_waiter(limiter, limiter.last).since",
+        old="""
+at[0] = <int64_t>(<uint64_t>limiter_waiter(limiter, limiter.first).since
+                  + <uint64_t>limiter.timeout)
+""",
+        new="""
+at[0] = <int64_t>(<uint64_t>limiter_waiter(limiter, limiter.last).since
+                  + <uint64_t>limiter.timeout)
+""",
         suite="inflight_limiter",
         breaks="linearizability",
         rare=True,
