@@ -132,7 +132,7 @@ def frontier(choices: Sequence[Choice]) -> list[Choice]:
     return found
 
 
-def saved(choice: Choice, today: Choice) -> float:
+def saving(choice: Choice, today: Choice) -> float:
     """The bytes of memory, on average, that a choice needs less than today's settings."""
     return today.result.mean_pinned_bytes - choice.result.mean_pinned_bytes
 
@@ -154,12 +154,12 @@ def advice(choices: Sequence[Choice]) -> str:
         each
         for each in others
         if each.result.storage_entries <= today.result.storage_entries
-        and saved(each, today)
+        and saving(each, today)
         >= max(LEAST_SAVING * today.result.mean_pinned_bytes, LEAST_MIB * MIB)
     ]
     if cheaper:
         best = min(cheaper, key=lambda each: each.result.mean_pinned_bytes)
-        less = saved(best, today) / MIB
+        less = saving(best, today) / MIB
         return (
             f"Set {best.names[0]}: no more entries come from storage, with {less:,.1f} MiB less "
             "memory on average."

@@ -404,7 +404,7 @@ class CursorModel:
         return answer(DONE, first.value, first.durable, first.tag if known else 0)
 
     def first_of_slowest(self) -> Cursor | None:
-        """Of the cursors at the slowest position, the one that was registered first."""
+        """The cursor at the slowest position that was registered first, if there is one."""
         at = [cursor for cursor in self.cursors if cursor.value == self.lowest != UNTRACKED]
         return min(at, key=lambda cursor: cursor.born, default=None)
 

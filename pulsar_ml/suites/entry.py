@@ -32,7 +32,7 @@ SUITE = Suite(
             "parse": 12,
             "has_callback": 3,
         },
-        lives=(("parse", "parse", "copy"), ("new", "has_callback", "pass_on", "parse")),
+        lives=(("new", "parse", "parse", "copy"), ("new", "has_callback", "pass_on", "parse")),
     ),
     invariants=named("I2 I3 I12 I13 I17 I18 I20 I69 I70 EN-7"),
 )
