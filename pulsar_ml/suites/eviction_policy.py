@@ -28,6 +28,7 @@ SUITE = Suite(
             ("put", "put", "put", "free"),
             ("put", "put", "expire", "put"),
             ("put", "get", "free", "put"),
+            ("put", "put", "put", "put", "put", "two_passes"),
         ),
     ),
     alone=ControlledSize(
