@@ -39,8 +39,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     prunes; ``topic_manager_idle_ms``: how long a topic's messages stay after its last view was
     closed, see :meth:`expire`. Raises InvalidSizeError, AllocationError.
 
-    All methods of factory and views may be called from any number of threads, also while a view is
-    closed. Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
+    All methods may be called from any number of threads, also while a view is closed. Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
     """
 
     cdef DelayedFactory native
@@ -106,11 +105,11 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 view = self.open_view(topic, known[0])
                 view.factory = self
                 view.subscription = subscription
-                view.open = True
+                i32_store_relaxed(&view.open, 1)
                 known[1][view.number] = weakref.ref(view)
                 self.topics[topic] = known
                 self.idle.pop(topic, None)
-            with calling:
+            with calling, cython.critical_section(view):
                 view.trigger = trigger
                 view.may_dispatch = may_dispatch
         return view
@@ -131,7 +130,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         if subscription is not None:
             for reference in views.values():
                 view = reference()
-                if view is not None and view.open and view.subscription == subscription:
+                if view is not None and i32_load_relaxed(&view.open) and view.subscription == subscription:
                     return view
         return None
 

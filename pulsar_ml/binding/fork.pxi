@@ -30,6 +30,7 @@ cdef class GatedLock:
 
 
 _serving = weakref.WeakSet()     # NativeMemory of every manager that was ever started
+_starting = GatedLock.__new__(GatedLock)    # held while _serving changes, and so by no fork
 _fork_lock = threading.Lock()    # two threads that fork would wait for what the other holds
 _held = []
 

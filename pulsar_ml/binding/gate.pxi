@@ -4,6 +4,10 @@
 # A native call enters the gate before it takes a lock, and leaves it afterwards. A fork shuts the
 # gate, waits until no thread is inside, and opens it again in parent and child. Threads at the shut
 # gate hold no lock of this module. fork.pxi shuts and opens it.
+#
+# A short call keeps the GIL, because giving it up takes longer, and needs no gate: no process forks
+# while a thread holds the GIL. Without a GIL it passes the gate like others. It may wait for a
+# native lock then, whose holder runs no Python code and so never waits for this thread.
 
 cdef extern from *:
     """
@@ -16,7 +20,14 @@ cdef extern from *:
         void *ready_first, *ready_last; /* callbacks to run */
     } pml_thread_calls;
     static _Thread_local pml_thread_calls pml_calls;
+
+    #ifdef Py_GIL_DISABLED
+    #define PML_FREE_THREADED 1
+    #else
+    #define PML_FREE_THREADED 0
+    #endif
     """
+    const bint FREE_THREADED "PML_FREE_THREADED"     # known to the C compiler
     ctypedef struct ThreadCalls "pml_thread_calls":
         int inside
         int nested
@@ -64,6 +75,23 @@ cdef inline void native_leave() noexcept nogil:
     pml_calls.inside -= 1
     if pml_calls.inside == 0:
         gate_leave()
+
+
+# Begins a short native call that takes locks, see above.
+cdef inline void short_enter() noexcept:
+    if FREE_THREADED:
+        pml_calls.inside += 1
+        if pml_calls.inside == 1 and u32_fetch_add_relaxed(gate_word(), 1) & GATE_SHUT:
+            gate_leave()
+            pml_calls.inside = 0
+            # A fork stops all threads that run Python code: this one waits as one that does not.
+            with nogil:
+                native_enter()
+
+
+cdef inline void short_leave() noexcept:
+    if FREE_THREADED:
+        native_leave()
 
 
 cdef inline void gate_leave() noexcept nogil:

@@ -171,23 +171,21 @@ cdef class RangeCache:
         if expected_reads:
             raise UsageError("expected_reads goes with bytes; an Entry brings its own")
         entry = <Entry>value
-        check_usable(entry)
         if entry.owner is not self.owner:
             raise UsageError(f"{entry!r} belongs to another manager; copy its bytes instead")
-        if not entry_matches(&self.owner.memory.entries, entry.handle, key):
-            check_status(Status.PML_MISMATCH, key)
-        # Like a view: another thread that releases the entry meanwhile leaves the reference here.
-        entry.exports += 1
-        with nogil:
-            native_enter()
-            if self.owner.copy_entries:
-                handle = entry_copy_bytes(&self.owner.memory.entries, entry.handle, False)
-            else:
-                handle = entry_copy(&self.owner.memory.entries, entry.handle, False)
-            native_leave()
-        entry.exports -= 1
-        if entry.released:
-            entry.give_back()
+        begin_use(entry)
+        try:
+            if not entry_matches(&self.owner.memory.entries, entry.handle, key):
+                check_status(Status.PML_MISMATCH, key)
+            with nogil:
+                native_enter()
+                if self.owner.copy_entries:
+                    handle = entry_copy_bytes(&self.owner.memory.entries, entry.handle, False)
+                else:
+                    handle = entry_copy(&self.owner.memory.entries, entry.handle, False)
+                native_leave()
+        finally:
+            end_use(entry, 1)
         if not handle:
             raise AllocationError("no native memory for a cache copy; nothing was changed")
         return handle
@@ -231,7 +229,7 @@ cdef class RangeCache:
         finally:
             while i < places.count:
                 if handles[i]:
-                    entry_release(&self.owner.memory.entries, handles[i], 1)
+                    give_reference_back(self.owner, handles[i])
                 i += 1
         return found
 

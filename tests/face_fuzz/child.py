@@ -12,6 +12,7 @@ import sys
 import threading
 
 from tests.face_fuzz.fuzzer import fuzz
+from tests.face_fuzz.pairs import Pairs, Scene
 from tests.face_fuzz.values import SENSIBLE
 
 MEMORY = 4 << 30  # bytes of address space: larger requests fail
@@ -37,6 +38,7 @@ def main() -> int:
     options.add_argument("--seed", type=int, required=True)
     options.add_argument("--calls", type=int, required=True)
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--pairs", choices=["", *Scene.MAKERS], default="")
     options.add_argument(
         "--planted", choices=["", "crash", "hang", "overflow", "names"], default=""
     )
@@ -51,6 +53,10 @@ def main() -> int:
     if arguments.planted == "names":
         for name in ("position", "positions"):
             del SENSIBLE[name]
+    if arguments.pairs:
+        counts = Pairs(arguments.pairs, arguments.seed, arguments.calls).run()
+        print(json.dumps(counts), flush=True)
+        return 0
     print(json.dumps(fuzz(arguments.seed, arguments.calls, arguments.threads, extra)), flush=True)
     return 0
 

@@ -50,6 +50,10 @@ PyMODINIT_FUNC PyInit__fibers(void)
 #else
     int supported = 0;
 #endif
+#ifdef Py_GIL_DISABLED
+    if (module && PyUnstable_Module_SetGIL(module, Py_MOD_GIL_NOT_USED) < 0)
+        Py_CLEAR(module);
+#endif
     if (module && PyModule_AddIntConstant(module, "SUPPORTED", supported) < 0)
         Py_CLEAR(module);
     return module;
