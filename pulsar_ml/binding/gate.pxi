@@ -99,7 +99,8 @@ cdef inline void gate_leave() noexcept nogil:
         wake_one(gate_word())
 
 
-# Waits until no thread is inside.
+# Waits until no other thread is inside. The thread that forks passes the gate meanwhile: hooks of
+# others run, and without a GIL the child gives back objects of the threads that it does not have.
 cdef void gate_close() noexcept nogil:
     cdef uint32_t seen
     cdef int i
@@ -113,10 +114,12 @@ cdef void gate_close() noexcept nogil:
             wait_while_equal(&gate[i].word, seen)
             # Pairs with the release in gate_leave.
             seen = u32_load_acquire(&gate[i].word)
+    pml_calls.inside += 1
 
 
 cdef void gate_open(bint in_child) noexcept nogil:
     cdef int i
+    pml_calls.inside -= 1
     for i in range(GATE_STRIPES):
         if in_child:
             # Threads that were about to wait at the gate are counted, and do not exist here.

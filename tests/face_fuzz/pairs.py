@@ -86,6 +86,26 @@ def has_operator(kind: type, name: str) -> bool:
     return hasattr(kind, special) or (special == "__buffer__" and kind.__name__ == "Entry")
 
 
+class Planted:
+    """Two mistakes for the pairs to find: an unguarded section, and permits that stay out."""
+
+    def __init__(self, permits: Any) -> None:
+        self.permits = permits
+        self.meeting = threading.Barrier(2)
+
+    def meet(self) -> None:
+        """Ends when both threads are inside, and raises what no call of the face may raise."""
+        self.meeting.wait()
+        raise SystemError("two threads are inside")
+
+    def leak(self) -> None:
+        """Keeps permits for ever."""
+        LEAKED.append(self.permits)
+
+
+LEAKED: list[Any] = []
+
+
 class Scene:
     """Objects that the calls of all pairs of a class share, and new objects for them."""
 
@@ -150,6 +170,7 @@ class Scene:
         "ManagedCursorContainer": lambda scene: scene.cursors(ManagedCursorContainer()),
         "PendingReadsManager": reads,
         "Permits": permits,
+        "Planted": lambda scene: Planted(scene.permits()),
         "RangeCache": cache,
         "RangeIterator": lambda scene: scene.cache().iterate(FIRST, LAST),
         "ReceiveBuffer": buffer,
@@ -170,14 +191,14 @@ class Scene:
 class Pairs:
     """The threads of a class: they meet before each pair."""
 
-    def __init__(self, kind: str, seed: int, calls: int) -> None:
+    def __init__(self, kind: str, seed: int, calls: int, only: str = "") -> None:
         pool: list[Any] = []
         self.calls = calls
         self.callers = [Caller(f"{seed}/{kind}/{number}", pool, [], []) for number in range(2)]
         self.callers[1].numbers = self.callers[0].numbers
         self.scene, self.kind = Scene(self.callers[0]), kind
         names = actions(type(Scene.MAKERS[kind](self.scene)))
-        self.all = list(itertools.combinations_with_replacement(names, 2))
+        self.all = list(itertools.combinations_with_replacement([only] if only else names, 2))
         self.barrier = threading.Barrier(2, action=self.prepare)
         self.number = -1
         self.failures: list[BaseException] = []
