@@ -435,7 +435,7 @@ cdef class NativeMemory:
     """The native memory, eviction policy, books and thread of one manager; of use to extensions
     only.
 
-    It lives as long as the manager, a cache or an entry of it.
+    It lives as long as the manager, a cache or an entry of it. Any number of threads may hold it.
     """
 
     def __cinit__(self, int64_t policy):

@@ -262,7 +262,10 @@ cdef class RangeCache:
         return count
 
     def iterate(self, first, last):
-        """Like get_range, one entry at a time."""
+        """Like get_range, one entry at a time.
+
+        One thread at a time uses an iterator: a call beside another one raises UsageError.
+        """
         cdef RangeIterator walk = RangeIterator.__new__(RangeIterator)
         walk.cursor = to_walk(self, first, last)
         walk.cache = self
@@ -271,8 +274,9 @@ cdef class RangeCache:
     def iterate_cached(self, first, last):
         """Describe the cached entries of [first, last], ascending, one CachedEntry at a time.
 
-        It takes no reference and counts as no access. Raises InvalidPositionError (first > last
-        included), ClosedError.
+        It takes no reference and counts as no access. One thread at a time uses an iterator: a call
+        beside another one raises UsageError. Raises InvalidPositionError (first > last included),
+        ClosedError.
         """
         cdef CachedIterator walk = CachedIterator.__new__(CachedIterator)
         walk.cursor = to_walk(self, first, last)
