@@ -73,8 +73,18 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
             position(0, 0))
 
     def __dealloc__(self):
-        # Views keep their factory, but for those of idle topics.
-        self.idle = None
+        # Views keep their factory, but for those of idle topics, which nobody has. Their objects may
+        # go later than this one: without a GIL the thread that made an object ends it.
+        cdef InMemoryTopicDelayedDeliveryTrackerView view
+        cdef DelayedView* native
+        for kept in (self.idle or {}).values():
+            view = <InMemoryTopicDelayedDeliveryTrackerView>kept[0]
+            native = view.native
+            view.native = NULL
+            with nogil:
+                native_enter()
+                delayed_view_free(native)
+                native_leave()
         delayed_factory_destroy(&self.native)
 
     def new_tracker(
@@ -108,7 +118,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 i32_store_relaxed(&view.open, 1)
                 known[1][view.number] = weakref.ref(view)
                 self.topics[topic] = known
-                self.idle.pop(topic, None)
+                self.end_idle(topic)
             with calling, cython.critical_section(view):
                 view.trigger = trigger
                 view.may_dispatch = may_dispatch
@@ -159,6 +169,16 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 self.open_view(topic, known[0]), None if now_ms is None else now_ms + self.idle_ms]
         return 0
 
+    # Takes the view of an idle topic, which keeps its factory from here, or None. The caller holds
+    # `naming`.
+    cdef InMemoryTopicDelayedDeliveryTrackerView end_idle(self, str topic):
+        cdef InMemoryTopicDelayedDeliveryTrackerView view = None
+        kept = self.idle.pop(topic, None)
+        if kept is not None:
+            view = kept[0]
+            view.factory = self
+        return view
+
     def expire(self, *, now_ms) -> int:
         """Forgets the messages of topics that had no view for ``topic_manager_idle_ms``;
         returns the number of these topics.
@@ -173,7 +193,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 if kept[1] is None:
                     kept[1] = clock + self.idle_ms
                 if kept[1] <= clock:
-                    gone.append(self.idle.pop(topic))
+                    gone.append(self.end_idle(topic))
                     if not self.topics[topic][1]:
                         del self.topics[topic]
         return len(gone)

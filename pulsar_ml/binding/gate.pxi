@@ -16,6 +16,7 @@ cdef extern from *:
         int inside;                     /* native calls, one in another */
         int nested;                     /* callbacks, one in another */
         int triggers;                   /* triggers, one in another (delayed.pxi) */
+        int forking;                    /* 1 while this thread forks (fork.pxi) */
         void *fresh_first, *fresh_last; /* callbacks to prepare */
         void *ready_first, *ready_last; /* callbacks to run */
     } pml_thread_calls;
@@ -32,6 +33,7 @@ cdef extern from *:
         int inside
         int nested
         int triggers
+        int forking
         void* fresh_first
         void* fresh_last
         void* ready_first
@@ -115,11 +117,13 @@ cdef void gate_close() noexcept nogil:
             # Pairs with the release in gate_leave.
             seen = u32_load_acquire(&gate[i].word)
     pml_calls.inside += 1
+    pml_calls.forking = 1
 
 
 cdef void gate_open(bint in_child) noexcept nogil:
     cdef int i
     pml_calls.inside -= 1
+    pml_calls.forking = 0
     for i in range(GATE_STRIPES):
         if in_child:
             # Threads that were about to wait at the gate are counted, and do not exist here.

@@ -96,10 +96,7 @@ cdef class EntryCacheManager:
     def __dealloc__(self):
         # Caches and entries may keep the memory; the thread has nothing to do any more.
         if self.owner is not None and self.owner.manager is not NULL:
-            with nogil:
-                native_enter()
-                eviction_thread_stop(self.owner.manager)
-                native_leave()
+            stop_thread(self.owner)
 
     cdef bint is_closed(self) noexcept:
         return u32_load_relaxed(&self.closed_mark) != 0

@@ -19,7 +19,8 @@ from tests.face_fuzz.pairs import Scene
 
 SECONDS_PER_CALL = 0.02  # a process that takes longer hangs
 LEAST_SECONDS = 600.0
-PAIR_CALLS = 20  # of each thread
+PAIR_CALLS = 10  # of each thread
+PAIR_ROUNDS = 20
 
 
 @dataclass(slots=True)
@@ -38,9 +39,9 @@ def command(seed: int, calls: int, threads: int, planted: str = "") -> list[str]
     return [sys.executable, "-m", "tests.face_fuzz.child", *options]
 
 
-def pairs_command(kind: str, seed: int, calls: int, only: str = "") -> list[str]:
-    """The command for the pairs of a class, each with so many calls of each thread."""
-    options = [f"--pairs={kind}", f"--seed={seed}", f"--calls={calls}"]
+def pairs_command(kind: str, seed: int, calls: int, rounds: int, only: str = "") -> list[str]:
+    """The command for the pairs of a class, each with so many calls of each thread and objects."""
+    options = [f"--pairs={kind}", f"--seed={seed}", f"--calls={calls}", f"--rounds={rounds}"]
     options += [f"--only={only}"] if only else []
     return [sys.executable, "-m", "tests.face_fuzz.child", *options]
 
@@ -102,7 +103,7 @@ def main() -> int:
             break
         if arguments.pairs:
             kinds = [kind for kind in Scene.MAKERS if kind != "Planted"]
-            words = pairs_command(kinds[seed % len(kinds)], seed, PAIR_CALLS)
+            words = pairs_command(kinds[seed % len(kinds)], seed, PAIR_CALLS, PAIR_ROUNDS)
             run = run_child(words, seed, LEAST_SECONDS)
         else:
             # Odd seeds have three threads.

@@ -10,6 +10,7 @@ import gc
 import itertools
 import sys
 import threading
+import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
@@ -27,6 +28,7 @@ from tests.face_fuzz.values import hostile
 OPERATORS = ("len", "repr", "next", "iter", "bytes", "memoryview", "in", "with", "end of with")
 FORK = "fork"
 PERMITS = 50
+HAS_GIL: bool = getattr(sys, "_is_gil_enabled", lambda: True)()
 FIRST, LAST = (1, 0), (1, 60)
 
 
@@ -36,6 +38,7 @@ class Caller(Worker):
     subject: Any = None
     next_call: Any = None
     other = "repr"
+    rounds = 0
 
     def keep(self, *things: Any) -> None:
         """Keeps nothing: what a call returns is dropped at once."""
@@ -44,32 +47,35 @@ class Caller(Worker):
         if self.depth < 2 and self.subject is not None:
             self.depth += 1
             try:
-                self.make(self.random.choice(actions(type(self.subject))[1:]))
+                self.make(self.prepared(self.random.choice(actions(type(self.subject))[1:])))
             finally:
                 self.depth -= 1
 
     def choose(self) -> tuple[str, Callable[[], object]]:
-        return self.log[-1], self.next_call
+        return self.next_call
 
-    def make(self, action: str) -> None:
-        """Makes one call of a member or operator of the object; raises Failure."""
+    def prepared(self, action: str) -> tuple[str, Callable[[], object]]:
+        """A call of a member or operator of the object, with its arguments."""
         subject, kind = self.subject, type(self.subject)
-        self.log.append(f"{kind.__name__}.{action}")
+        name = f"{kind.__name__}.{action}"
         if action == FORK:
-            self.next_call = self.fork
-        elif action in OPERATORS and not hasattr(kind, action):
+            return name, self.fork
+        if action in OPERATORS and not hasattr(kind, action):
             value = hostile(self)
-            self.next_call = lambda: PROTOCOLS[action](subject, value)
-        elif callable(getattr(kind, action)):
+            return name, lambda: PROTOCOLS[action](subject, value)
+        if callable(getattr(kind, action)):
             positional, named = self.arguments(kind, action)
-            self.next_call = lambda: getattr(subject, action)(*positional, **named)
-        else:
-            self.next_call = lambda: getattr(subject, action)
+            return name, lambda: getattr(subject, action)(*positional, **named)
+        return name, lambda: getattr(subject, action)
+
+    def make(self, call: tuple[str, Callable[[], object]]) -> None:
+        """Makes a call; raises Failure."""
+        self.next_call = call
         super().step()
 
     def step(self) -> None:
         """A call of a forked child: the other member of the pair."""
-        self.make(self.other)
+        self.make(self.prepared(self.other))
 
 
 def actions(kind: type) -> list[str]:
@@ -113,6 +119,7 @@ class Scene:
         self.caller = caller
         self.manager = EntryCacheManager(max_size=20_000)
         self.limiter = InflightReadsLimiter(max_bytes=PERMITS, acquire_queue_size=5)
+        self.pending: PendingReadsManager | None = None
 
     def entry(self) -> Any:
         place = (1, self.caller.random.randrange(60))
@@ -155,7 +162,11 @@ class Scene:
         return self.limiter.acquire(5, self.caller.callback())
 
     def reads(self) -> Any:
-        return PendingReadsManager(self.manager, self.caller.callback(), read_timeout_ms=1)
+        # Requests without an answer keep their manager, and what its exceptions refer to.
+        if self.pending is not None:
+            self.pending.close()
+        self.pending = PendingReadsManager(self.manager, self.caller.callback(), read_timeout_ms=1)
+        return self.pending
 
     MAKERS: dict[str, Callable[[Scene], Any]] = {
         "AckState": lambda scene: AckState((1, -1), on_resume=scene.caller.callback()),
@@ -179,6 +190,9 @@ class Scene:
 
     def problem(self) -> str:
         """An account that does not balance when nobody is inside, or ""."""
+        if self.pending is not None:
+            self.pending.close()
+            self.pending = None
         gc.collect()
         if self.limiter.remaining != PERMITS:
             return f"{self.limiter.remaining} permits of {PERMITS} remain"
@@ -189,16 +203,19 @@ class Scene:
 
 
 class Pairs:
-    """The threads of a class: they meet before each pair."""
+    """The threads of a class. Each pair has some rounds, each with a new object: the threads meet,
+    draw arguments, meet again, and make their calls at once.
+    """
 
-    def __init__(self, kind: str, seed: int, calls: int, only: str = "") -> None:
+    def __init__(self, kind: str, seed: int, calls: int, rounds: int = 1, only: str = "") -> None:
         pool: list[Any] = []
         self.calls = calls
         self.callers = [Caller(f"{seed}/{kind}/{number}", pool, [], []) for number in range(2)]
         self.callers[1].numbers = self.callers[0].numbers
         self.scene, self.kind = Scene(self.callers[0]), kind
         names = actions(type(Scene.MAKERS[kind](self.scene)))
-        self.all = list(itertools.combinations_with_replacement([only] if only else names, 2))
+        chosen = itertools.combinations_with_replacement([only] if only else names, 2)
+        self.all = [pair for pair in chosen for _ in range(1 if FORK in pair else rounds)]
         self.barrier = threading.Barrier(2, action=self.prepare)
         self.number = -1
         self.failures: list[BaseException] = []
@@ -219,15 +236,25 @@ class Pairs:
         try:
             for pair in self.all:
                 self.barrier.wait()
-                caller.other = pair[1 - number]
-                # Forks take long: few of them, beside all calls of the other member.
-                for _ in range(1 if pair[number] == FORK else self.calls):
-                    if pair[number] != FORK or pair[1 - number] != FORK:
-                        caller.make(pair[number])
+                own, caller.other = pair[number], pair[1 - number]
+                # Forks take long: one, beside all calls of the other member.
+                count = self.calls if own != FORK else int(caller.other != FORK)
+                calls = [caller.prepared(own) for _ in range(count)]
+                self.start_at_once(number)
+                for each in calls:
+                    caller.make(each)
+                del calls
         except BaseException as error:
             error.add_note(f"pair {self.all[self.number]}; " + ", ".join(caller.log[-12:]))
             self.failures.append(error)
             self.barrier.abort()
+
+    def start_at_once(self, number: int) -> None:
+        """Ends when both threads are here. Without a GIL they wait awake: calls are that short."""
+        own, other = self.callers[number], self.callers[1 - number]
+        own.rounds += 1
+        while not HAS_GIL and other.rounds < own.rounds and not self.failures:
+            time.sleep(0)
 
     def run(self) -> dict[str, Any]:
         """Makes the calls of all pairs; returns counts. Raises Failure."""
@@ -246,6 +273,7 @@ class Pairs:
             thread.join()
         for caller in self.callers:
             caller.subject = caller.next_call = None
+            caller.log.clear()
         self.callers[0].pool.clear()
         self.failures.sort(key=lambda error: isinstance(error, threading.BrokenBarrierError))
         if self.failures:

@@ -13,7 +13,7 @@ KINDS = [kind for kind in Scene.MAKERS if kind != "Planted"]
 
 
 def run_pairs(kind: str, only: str = "") -> Run:
-    return run_child(pairs_command(kind, 1, CALLS, only), 1, LEAST_SECONDS)
+    return run_child(pairs_command(kind, 1, CALLS, 1, only), 1, LEAST_SECONDS)
 
 
 @pytest.mark.parametrize("kind", KINDS)
