@@ -10,8 +10,8 @@ cdef class ReceiveBuffer:
     whole buffer; so a cache that holds one entry of it pins all of it. ``with`` or :meth:`release`
     gives up the receiver's own share.
 
-    All methods may be called from any number of threads; two writes take turns, and their bytes stand
-    one behind the other. A slice of bytes whose write has not returned may have other bytes.
+    All methods may be called from any number of threads; two writes take turns, and their bytes
+    stand one behind the other. A slice of bytes whose write has not returned may have other bytes.
 
     Origin: the ByteBuf that a broker's connection reads into (PIP-430, "Note About Entry Cache
     Size").

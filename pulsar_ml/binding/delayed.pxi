@@ -39,7 +39,8 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     prunes; ``topic_manager_idle_ms``: how long a topic's messages stay after its last view was
     closed, see :meth:`expire`. Raises InvalidSizeError, AllocationError.
 
-    All methods may be called from any number of threads, also while a view is closed. Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
+    All methods may be called from any number of threads, also while a view is closed. Times are
+    milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
     """
 
     cdef DelayedFactory native
@@ -73,8 +74,8 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
             position(0, 0))
 
     def __dealloc__(self):
-        # Views keep their factory, but for those of idle topics, which nobody has. Their objects may
-        # go later than this one: without a GIL the thread that made an object ends it.
+        # Views keep their factory, but for those of idle topics, which nobody has. Their objects
+        # may go later than this one: without a GIL the thread that made an object ends it.
         cdef InMemoryTopicDelayedDeliveryTrackerView view
         cdef DelayedView* native
         for kept in (self.idle or {}).values():

@@ -5,8 +5,8 @@
 #
 # An object counts its uses in one word: the calls under way, in any thread, and the open views. The
 # last use of a released object gives the reference back, so that no other use finds it gone. This
-# takes no lock. A call that takes entries over, such as PendingReadsManager.complete, marks them for
-# its time; other calls are refused while the mark is there.
+# takes no lock. A call that takes entries over, such as PendingReadsManager.complete, marks them
+# for its time; other calls are refused while the mark is there.
 
 cdef enum:
     ENTRY_USES = 0x3FFFFFFF         # of `uses`; the rest are marks
@@ -87,11 +87,11 @@ cdef class Entry:
     bytes without a copy and stay valid: the reference goes back with the last of them. An entry
     that is collected gives its reference back too.
 
-    All methods may be called from any number of threads, and take no lock. A release ends the use of
-    the object in all of them: calls that come later raise ReleasedError, those under way end with
-    the bytes that they began with. A thread that needs the entry for longer takes a :meth:`copy`.
-    While :meth:`Permits.share` or :meth:`PendingReadsManager.complete` works on the object, calls of
-    other threads raise UsageError.
+    All methods may be called from any number of threads, and take no lock. A release ends the use
+    of the object in all of them: calls that come later raise ReleasedError, those under way end
+    with the bytes that they began with. A thread that needs the entry for longer takes a
+    :meth:`copy`. While :meth:`Permits.share` or :meth:`PendingReadsManager.complete` works on the
+    object, calls of other threads raise UsageError.
 
     Origin: ``EntryImpl`` of Pulsar 4.1.
     """
@@ -255,7 +255,7 @@ cdef class Entry:
             refuse_use(self)
 
 
-# A value of no parsed value.
+# Stands for no parsed value.
 cdef object ABSENT = object()
 
 
@@ -286,8 +286,8 @@ cdef int refuse_use(Entry entry) except -1:
 cdef inline int begin_use(Entry entry) except -1:
     cdef uint32_t seen = u32_load_relaxed(&entry.uses)
     while not seen & (ENTRY_RELEASED | ENTRY_CLAIMED):
-        # Fails when another use began or ended. An object is handed to other threads by Python, which
-        # orders its handle before.
+        # Fails when another use began or ended. Python hands an object to other threads, and orders
+        # its handle before.
         if u32_cas_weak_acquire(&entry.uses, &seen, seen + 1):
             return 0
     return refuse_use(entry)
@@ -306,8 +306,8 @@ cdef inline void end_use(Entry entry, uint32_t use) noexcept:
         run_callbacks()
 
 
-# Marks an entry as released; its last use gives the reference back. False when it was marked before,
-# or is claimed.
+# Marks an entry as released; its last use gives the reference back. False when it was marked
+# before, or is claimed.
 cdef bint try_release(Entry entry, bint delivered) noexcept:
     cdef uint32_t seen = u32_load_relaxed(&entry.uses)
     while not seen & (ENTRY_RELEASED | ENTRY_CLAIMED):

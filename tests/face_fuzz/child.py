@@ -56,7 +56,9 @@ def main() -> int:
         for name in ("position", "positions"):
             del SENSIBLE[name]
     if arguments.pairs:
-        counts = Pairs(arguments.pairs, arguments.seed, arguments.calls, arguments.rounds, arguments.only).run()
+        counts = Pairs(
+            arguments.pairs, arguments.seed, arguments.calls, arguments.rounds, arguments.only
+        ).run()
         print(json.dumps(counts), flush=True)
         return 0
     print(json.dumps(fuzz(arguments.seed, arguments.calls, arguments.threads, extra)), flush=True)

@@ -8,17 +8,22 @@ from __future__ import annotations
 
 import gc
 import itertools
+import os
 import sys
 import threading
-import time
 import warnings
 from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from pulsar_ml import (
-    AckState, ActiveManagedCursorContainer, EntryCacheManager, InflightReadsLimiter,
-    ManagedCursorContainer, PendingReadsManager, ReceiveBufferSize,
+    AckState,
+    ActiveManagedCursorContainer,
+    EntryCacheManager,
+    InflightReadsLimiter,
+    ManagedCursorContainer,
+    PendingReadsManager,
+    ReceiveBufferSize,
 )  # fmt: skip
 from pulsar_ml._core import InMemoryDelayedDeliveryTrackerFactory
 from tests.face_fuzz.face import PROTOCOLS, members
@@ -36,7 +41,7 @@ class Caller(Worker):
     """One of the threads. Its callbacks call the object of the pair."""
 
     subject: Any = None
-    next_call: Any = None
+    next_call: tuple[str, Callable[[], object]] = ("", lambda: None)
     other = "repr"
     rounds = 0
 
@@ -168,7 +173,7 @@ class Scene:
         self.pending = PendingReadsManager(self.manager, self.caller.callback(), read_timeout_ms=1)
         return self.pending
 
-    MAKERS: dict[str, Callable[[Scene], Any]] = {
+    MAKERS: ClassVar[dict[str, Callable[[Scene], Any]]] = {
         "AckState": lambda scene: AckState((1, -1), on_resume=scene.caller.callback()),
         "ActiveManagedCursorContainer": lambda scene: scene.cursors(ActiveManagedCursorContainer()),
         "BufferSlice": lambda scene: scene.buffer().slice(0, 10),
@@ -254,7 +259,7 @@ class Pairs:
         own, other = self.callers[number], self.callers[1 - number]
         own.rounds += 1
         while not HAS_GIL and other.rounds < own.rounds and not self.failures:
-            time.sleep(0)
+            os.sched_yield()
 
     def run(self) -> dict[str, Any]:
         """Makes the calls of all pairs; returns counts. Raises Failure."""
@@ -272,7 +277,7 @@ class Pairs:
         for thread in threads:
             thread.join()
         for caller in self.callers:
-            caller.subject = caller.next_call = None
+            caller.subject, caller.next_call = None, Caller.next_call
             caller.log.clear()
         self.callers[0].pool.clear()
         self.failures.sort(key=lambda error: isinstance(error, threading.BrokenBarrierError))

@@ -1,5 +1,5 @@
-"""What threads may do with one object of the face: each public class says it, and calls that take no
-lock of the structures take none in the binding."""
+"""Each public class says what threads may do with one object, and calls that take no lock of the
+structures take none in the binding."""
 
 from __future__ import annotations
 
@@ -25,7 +25,9 @@ LOCK_FREE = {
     "NamedCursors": ("is_empty", "has_durable_cursors", "data_version", "__len__", "__contains__"),
     "AckState": ("size",),
 }  # fmt: skip
-LOCK = re.compile(r"critical_section|with (?:self\.)?(?:naming|calling)\b|monitor_enter|\.acquire\(")
+LOCK = re.compile(
+    r"critical_section|with (?:self\.)?(?:naming|calling)\b|monitor_enter|\.acquire\("
+)
 
 SOURCES = "\n".join(
     path.read_text() for path in sorted((ROOT / "pulsar_ml" / "binding").glob("*.pxi"))
