@@ -74,6 +74,8 @@ DIRECTIVES = {
     "autotestdict": False,
     "binding": True,
     "embedsignature": False,
+    # Importing an extension that does not declare this turns the GIL on.
+    "freethreading_compatible": True,
 }
 
 

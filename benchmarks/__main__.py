@@ -23,6 +23,7 @@ STRUCTURES = sorted(path.stem for path in (HERE / "structures").glob("[a-z]*.py"
 OTHERS = (
     "engine",
     "face",
+    "readers",
     "pythreads",
     "linearize",
     "porcupine",

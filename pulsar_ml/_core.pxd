@@ -25,6 +25,7 @@ cdef class ReceiveBuffer:
     cdef NativeMemory owner
     cdef NativeBuffer* native       # NULL once it was released
     cdef int check_usable(self) except -1
+    cdef bint give_up(self) noexcept
 
 
 cdef class BufferSlice:
@@ -39,9 +40,7 @@ cdef class ReceiveBufferSize:
 cdef class Entry:
     cdef NativeMemory owner
     cdef uint32_t handle            # 0 once the reference was given back
-    cdef Py_ssize_t exports         # views that are open
-    cdef bint released
-    cdef int give_back(self) except -1
+    cdef pml_u32 uses               # views and calls under way, and marks; see entry.pxi
 
 
 cdef class RangeCache:
@@ -63,6 +62,7 @@ cdef class EntryCacheManager:
     cdef dict caches
     cdef object naming              # held while a cache comes or goes
     cdef readonly str policy
-    cdef bint is_closed
+    cdef pml_u32 closed_mark        # 1 once close() was called
+    cdef bint is_closed(self) noexcept
     cdef int check_open(self) except -1
     cdef object run(self, EvictionPass* run)

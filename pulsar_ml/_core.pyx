@@ -60,8 +60,8 @@ from pulsar_ml.structures.receive_size cimport receive_size_init, receive_size_n
 from pulsar_ml.structures.status cimport PML_DISABLED, PML_EXISTS, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     fence_seq_cst, i64_load_relaxed, pml_ptr, ptr_cas_strong_acq_rel, ptr_cas_strong_release,
-    ptr_load_relaxed, u32_fetch_add_relaxed, u32_fetch_sub_release, u32_load_acquire,
-    u32_load_relaxed, u32_store_release,
+    ptr_load_relaxed, u32_cas_weak_acquire, u32_exchange_acquire, u32_fetch_add_relaxed,
+    u32_fetch_sub_release, u32_load_acquire, u32_load_relaxed, u32_store_relaxed, u32_store_release,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate, allocate_zeroed, release

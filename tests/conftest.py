@@ -6,6 +6,8 @@ import gc
 import os
 import shutil
 import signal
+import sys
+import sysconfig
 from collections.abc import Generator
 from importlib.util import find_spec
 from pathlib import Path
@@ -93,6 +95,12 @@ HAS_BROWSER = all(shutil.which(name) for name in ("chromium", "chromedriver"))
 if not HAS_BROWSER:
     collect_ignore.extend(NEEDS_BROWSER)
 
+# Python threads under the engine need frames of CPython 3.11 to 3.13, and a GIL.
+NEEDS_FIBERS = ["pythreads", "free_threading/test_page.py"]
+HAS_FIBERS = sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+if not HAS_FIBERS:
+    collect_ignore.extend(NEEDS_FIBERS)
+
 # Builds of projects as strangers have them; each needs its tools, which the extra "test" brings.
 TOOLS = {
     "cmake": ("cmake", "ninja"),
@@ -119,6 +127,9 @@ def pytest_report_header() -> list[str]:
         "browser: found"
         if HAS_BROWSER
         else f"no chromium with its driver: left out are {', '.join(NEEDS_BROWSER)}",
+        "Python threads under the engine: supported"
+        if HAS_FIBERS
+        else f"no Python threads under the engine: left out are {', '.join(NEEDS_FIBERS)}",
         f"projects left out, as tools are missing: {'; '.join(NO_PROJECTS)}"
         if NO_PROJECTS
         else f"projects: {', '.join(PROJECT_TOOLS)}",

@@ -10,7 +10,8 @@ cdef class ReceiveBuffer:
     whole buffer; so a cache that holds one entry of it pins all of it. ``with`` or :meth:`release`
     gives up the receiver's own share.
 
-    One thread at a time may use an object of this class; its slices and entries go to any thread.
+    All methods may be called from any number of threads; two writes take turns, and their bytes
+    stand one behind the other. A slice of bytes whose write has not returned may have other bytes.
 
     Origin: the ByteBuf that a broker's connection reads into (PIP-430, "Note About Entry Cache
     Size").
@@ -28,8 +29,9 @@ cdef class ReceiveBuffer:
     @property
     def capacity(self) -> int:
         """Bytes that it has; what a slice of it pins."""
-        self.check_usable()
-        return self.native.capacity
+        with cython.critical_section(self):
+            self.check_usable()
+            return self.native.capacity
 
     def __bool__(self) -> bool:
         """True, also for one without bytes; see ``len()``."""
@@ -37,8 +39,9 @@ cdef class ReceiveBuffer:
 
     def __len__(self) -> int:
         """Bytes received so far."""
-        self.check_usable()
-        return self.native.filled
+        with cython.critical_section(self):
+            self.check_usable()
+            return self.native.filled
 
     def write(self, data) -> int:
         """Append a bytes-like object and return where it begins.
@@ -51,18 +54,19 @@ cdef class ReceiveBuffer:
         cdef NativeBuffer* native
         PyObject_GetBuffer(data, &view, PyBUF_SIMPLE)
         try:
-            # Not before: the object may release this buffer when it gives its bytes.
-            self.check_usable()
-            start = self.native.filled
-            if view.len <= self.native.capacity:
-                place = receive_buffer_append(self.native, <uint32_t>view.len)
-            if place is NULL:
-                raise InvalidSizeError(
-                    f"{view.len} bytes do not fit; {self.native.capacity - self.native.filled} of "
-                    f"{self.native.capacity} are left")
-            # Another thread may release it meanwhile.
-            native = self.native
-            receive_buffer_retain(native)
+            with cython.critical_section(self):
+                # Not before: the object may release this buffer when it gives its bytes.
+                self.check_usable()
+                start = self.native.filled
+                if view.len <= self.native.capacity:
+                    place = receive_buffer_append(self.native, <uint32_t>view.len)
+                if place is NULL:
+                    raise InvalidSizeError(
+                        f"{view.len} bytes do not fit; {self.native.capacity - self.native.filled} of "
+                        f"{self.native.capacity} are left")
+                # Another thread may release it meanwhile.
+                native = self.native
+                receive_buffer_retain(native)
             with nogil:
                 native_enter()
                 memcpy(place, view.buf, <size_t>view.len)
@@ -79,14 +83,14 @@ cdef class ReceiveBuffer:
         """
         cdef int64_t first = to_count(offset, "offset", INT32_MAX)
         cdef int64_t size = to_count(length, "length", INT32_MAX)
-        cdef BufferSlice part
-        self.check_usable()
-        if first + size > self.native.filled:
-            raise InvalidSizeError(
-                f"bytes {first}..{first + size} were not received; {self.native.filled} were")
-        part = BufferSlice.__new__(BufferSlice)
+        cdef BufferSlice part = BufferSlice.__new__(BufferSlice)
         part.owner = self.owner
-        part.payload = payload_slice(self.native, <uint32_t>first, <uint32_t>size)
+        with cython.critical_section(self):
+            self.check_usable()
+            if first + size > self.native.filled:
+                raise InvalidSizeError(
+                    f"bytes {first}..{first + size} were not received; {self.native.filled} were")
+            part.payload = payload_slice(self.native, <uint32_t>first, <uint32_t>size)
         if part.payload is NULL:
             raise AllocationError("no native memory for a slice; nothing was changed")
         return part
@@ -95,17 +99,27 @@ cdef class ReceiveBuffer:
         """Give up the receiver's share; slices keep the buffer. ReleasedError when that was done
         before.
         """
-        self.check_usable()
-        receive_buffer_release(self.native)
-        self.native = NULL
+        if not self.give_up():
+            self.check_usable()
+
+    # Gives up the receiver's share; False when that was done before.
+    cdef bint give_up(self) noexcept:
+        cdef NativeBuffer* native
+        with cython.critical_section(self):
+            native = self.native
+            self.native = NULL
+        if native is NULL:
+            return False
+        receive_buffer_release(native)
+        return True
 
     def __enter__(self) -> ReceiveBuffer:
-        self.check_usable()
+        with cython.critical_section(self):
+            self.check_usable()
         return self
 
     def __exit__(self, *exception) -> None:
-        if self.native is not NULL:
-            self.release()
+        self.give_up()
 
 
 @cython.final
@@ -113,7 +127,7 @@ cdef class ReceiveBuffer:
 cdef class BufferSlice:
     """Bytes of a receive buffer, to make an entry of; keeps the buffer.
 
-    From ReceiveBuffer.slice.
+    From ReceiveBuffer.slice. It does not change: any number of threads may use it.
     """
 
     def __dealloc__(self):
@@ -144,7 +158,8 @@ cdef class ReceiveBufferSize:
     size would have held.
 
     Bounds in bytes, 1 <= minimum <= initial <= maximum <= 2**30
-    (brokerAdaptiveRecvByteBufAllocatorMinimumSize and the like). One thread at a time.
+    (brokerAdaptiveRecvByteBufAllocatorMinimumSize and the like). All methods may be called from any
+    number of threads; each call takes its turn.
 
     Origin: Netty's ``AdaptiveRecvByteBufAllocator``.
     """
@@ -160,8 +175,11 @@ cdef class ReceiveBufferSize:
     @property
     def next(self) -> int:
         """Bytes of the next buffer."""
-        return receive_size_next(&self.native)
+        with cython.critical_section(self):
+            return receive_size_next(&self.native)
 
     def record(self, read) -> None:
         """The last read brought ``read`` bytes. Raises InvalidSizeError."""
-        receive_size_record(&self.native, to_count(read, "read", INT32_MAX))
+        cdef int32_t count = to_count(read, "read", INT32_MAX)
+        with cython.critical_section(self):
+            receive_size_record(&self.native, count)

@@ -81,6 +81,9 @@ cdef void callback_due(DueCallback* due) noexcept nogil:
 # the gate.
 cdef void run_callbacks() noexcept:
     cdef Callback callback
+    # Objects that go while this thread forks: their callbacks run when the fork is over.
+    if pml_calls.forking:
+        return
     drop_released_objects()
     while pml_calls.fresh_first is not NULL:
         callback = callback_take(&pml_calls.fresh_first)

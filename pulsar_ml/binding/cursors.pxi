@@ -1,13 +1,10 @@
 # The two cursor containers as Python objects, which know cursors by name.
 #
-# A query or an update of few cursors keeps the GIL: it takes less time than to give the GIL up. It
-# may wait for a lock, whose holder never needs the GIL; and no process forks meanwhile, so that the
-# gate is not needed.
+# A query or an update of few cursors is a short call, see gate.pxi.
 
 import threading
 from collections import namedtuple
 
-from cpython.dict cimport PyDict_GetItemWithError
 from libc.stdint cimport uint64_t
 
 from pulsar_ml.structures.active_cursors cimport (
@@ -73,7 +70,7 @@ cdef class NamedCursors:
     cdef dict ids               # by name
     cdef dict names             # by id
     cdef object naming          # held while a name comes or goes
-    cdef object recent          # the Position that was answered last, None for none
+    cdef object recent          # with a GIL, the Position that was answered last; None for none
     cdef NativePosition recent_at
 
     def __cinit__(self, *arguments, **options):
@@ -107,8 +104,7 @@ cdef class NamedCursors:
         return registry_state(NULL, untracked())
 
     cdef uint64_t id_of(self, str name) except? 0:
-        cdef PyObject* found = PyDict_GetItemWithError(self.ids, name)
-        return <object>found if found is not NULL else 0
+        return self.ids.get(name, 0)
 
     cdef bint is_small(self) noexcept:
         return registry_size(self.registry) <= FEW_CURSORS
@@ -117,6 +113,9 @@ cdef class NamedCursors:
     cdef object from_place(self, CursorPosition seen):
         if not seen.tracked:
             return None
+        # Without a GIL this cache would need a lock.
+        if FREE_THREADED:
+            return new_position(seen.at)
         if self.recent is None or not position_equal(self.recent_at, seen.at):
             self.recent = new_position(seen.at)
             self.recent_at = seen.at
@@ -215,7 +214,9 @@ cdef class NamedCursors:
         """The lowest position of all tracked cursors, None when there is none."""
         cdef CursorPosition slowest
         if self.is_small():
+            short_enter()
             slowest = self.native_slowest()
+            short_leave()
         else:
             with nogil:
                 native_enter()
@@ -333,7 +334,10 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
         cdef uint64_t id = self.id_of(name)
         cdef int64_t version
         if self.is_small():
-            return active_cursors_update(&self.native, id, target) != 0
+            short_enter()
+            version = active_cursors_update(&self.native, id, target)
+            short_leave()
+            return version != 0
         with nogil:
             native_enter()
             version = active_cursors_update(&self.native, id, target)
@@ -349,7 +353,10 @@ cdef class ActiveManagedCursorContainer(NamedCursors):
         cdef uint64_t id = self.id_of(name)
         cdef int64_t rank
         if self.is_small():
-            return active_cursors_rank(&self.native, id)
+            short_enter()
+            rank = active_cursors_rank(&self.native, id)
+            short_leave()
+            return rank
         with nogil:
             native_enter()
             rank = active_cursors_rank(&self.native, id)
@@ -395,7 +402,7 @@ cdef class ManagedCursorContainer(NamedCursors):
     """
 
     cdef CursorHeap native
-    cdef object unmoved         # the answer (recent, recent) of an update, or None
+    cdef object unmoved         # with a GIL, the answer (recent, recent) of an update, or None
 
     def __cinit__(self):
         self.registry = &self.native.registry
@@ -447,7 +454,9 @@ cdef class ManagedCursorContainer(NamedCursors):
         cdef SlowestChange change
         cdef int64_t version
         if self.is_small():
+            short_enter()
             version = cursor_heap_update(&self.native, id, target, &change)
+            short_leave()
         else:
             with nogil:
                 native_enter()
@@ -459,6 +468,8 @@ cdef class ManagedCursorContainer(NamedCursors):
         if change.slowest.tracked != change.previous.tracked or not position_equal(
                 change.slowest.at, change.previous.at):
             return previous, self.from_place(change.slowest)
+        if FREE_THREADED:
+            return previous, previous
         # Mostly the slowest position stays: the answer is the one of before.
         answer = self.unmoved
         if answer is None or (<tuple>answer)[0] is not previous:

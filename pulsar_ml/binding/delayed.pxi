@@ -39,8 +39,8 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     prunes; ``topic_manager_idle_ms``: how long a topic's messages stay after its last view was
     closed, see :meth:`expire`. Raises InvalidSizeError, AllocationError.
 
-    All methods of factory and views may be called from any number of threads, also while a view is
-    closed. Times are milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
+    All methods may be called from any number of threads, also while a view is closed. Times are
+    milliseconds of one clock, the one of the delivery times. Origin: PIP-448.
     """
 
     cdef DelayedFactory native
@@ -74,8 +74,18 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
             position(0, 0))
 
     def __dealloc__(self):
-        # Views keep their factory, but for those of idle topics.
-        self.idle = None
+        # Views keep their factory, but for those of idle topics, which nobody has. Their objects
+        # may go later than this one: without a GIL the thread that made an object ends it.
+        cdef InMemoryTopicDelayedDeliveryTrackerView view
+        cdef DelayedView* native
+        for kept in (self.idle or {}).values():
+            view = <InMemoryTopicDelayedDeliveryTrackerView>kept[0]
+            native = view.native
+            view.native = NULL
+            with nogil:
+                native_enter()
+                delayed_view_free(native)
+                native_leave()
         delayed_factory_destroy(&self.native)
 
     def new_tracker(
@@ -106,11 +116,11 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 view = self.open_view(topic, known[0])
                 view.factory = self
                 view.subscription = subscription
-                view.open = True
+                i32_store_relaxed(&view.open, 1)
                 known[1][view.number] = weakref.ref(view)
                 self.topics[topic] = known
-                self.idle.pop(topic, None)
-            with calling:
+                self.end_idle(topic)
+            with calling, cython.critical_section(view):
                 view.trigger = trigger
                 view.may_dispatch = may_dispatch
         return view
@@ -131,7 +141,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         if subscription is not None:
             for reference in views.values():
                 view = reference()
-                if view is not None and view.open and view.subscription == subscription:
+                if view is not None and i32_load_relaxed(&view.open) and view.subscription == subscription:
                     return view
         return None
 
@@ -160,6 +170,16 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 self.open_view(topic, known[0]), None if now_ms is None else now_ms + self.idle_ms]
         return 0
 
+    # Takes the view of an idle topic, which keeps its factory from here, or None. The caller holds
+    # `naming`.
+    cdef InMemoryTopicDelayedDeliveryTrackerView end_idle(self, str topic):
+        cdef InMemoryTopicDelayedDeliveryTrackerView view = None
+        kept = self.idle.pop(topic, None)
+        if kept is not None:
+            view = kept[0]
+            view.factory = self
+        return view
+
     def expire(self, *, now_ms) -> int:
         """Forgets the messages of topics that had no view for ``topic_manager_idle_ms``;
         returns the number of these topics.
@@ -174,7 +194,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
                 if kept[1] is None:
                     kept[1] = clock + self.idle_ms
                 if kept[1] <= clock:
-                    gone.append(self.idle.pop(topic))
+                    gone.append(self.end_idle(topic))
                     if not self.topics[topic][1]:
                         del self.topics[topic]
         return len(gone)

@@ -8,6 +8,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
     Each message comes once, when its time has come, in the order of times and then of positions;
     those at or below the mark-delete position do not come. Methods raise ClosedError after
     :meth:`close`.
+
+    All methods may be called from any number of threads, also from inside a trigger. Each trigger
+    runs in one thread at a time.
     """
 
     cdef object __weakref__
@@ -19,7 +22,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
     cdef object may_dispatch
     cdef TriggerRun run         # that calls the trigger now
     cdef int64_t number         # in its factory
-    cdef bint open
+    cdef pml_i32 open           # 0 once close() was called
     cdef pml_i32 triggered      # by a fire, until the trigger was called
 
     def __dealloc__(self):
@@ -28,7 +31,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
                 native_enter()
                 delayed_view_free(self.native)
                 native_leave()
-            if self.open:
+            if i32_load_relaxed(&self.open):
                 # The collector may run while this thread holds the factory's lock.
                 self.factory.dropped.append((self.topic, self.number))
 
@@ -96,7 +99,9 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         cdef int64_t clock = to_time(now_ms, "now_ms")
         cdef int64_t n, i
         cdef NativePosition* out
-        if self.may_dispatch is not None and self.open and not self.may_dispatch():
+        with cython.critical_section(self):
+            may_dispatch = self.may_dispatch
+        if may_dispatch is not None and i32_load_relaxed(&self.open) and not may_dispatch():
             return []
         most = min(most, <int64_t>1 << 20)
         out = <NativePosition*>allocate(<size_t>max(most, <int64_t>1) * sizeof(NativePosition))
@@ -181,7 +186,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
         ClosedError.
         """
         cdef int64_t tick = to_size(tick_time_ms, "tick_time_ms")
-        if not self.open:
+        if not i32_load_relaxed(&self.open):
             raise self.closed_error()
         with nogil:
             native_enter()
@@ -249,7 +254,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
             now_ms = to_time(now_ms, "now_ms")
         with calling:
             run = self.run
-            was_open, self.open = self.open, False
+            was_open = i32_exchange_acquire(&self.open, 0) != 0
         if was_open:
             with self.factory.naming:
                 self.factory.keep_idle(self.topic, now_ms)
@@ -264,7 +269,7 @@ cdef class InMemoryTopicDelayedDeliveryTrackerView:
 
     @property
     def closed(self) -> bool:
-        return not self.open
+        return not i32_load_relaxed(&self.open)
 
     @property
     def topic_delayed_messages(self) -> int:

@@ -30,8 +30,10 @@ cdef class GatedLock:
 
 
 _serving = weakref.WeakSet()     # NativeMemory of every manager that was ever started
+_starting = GatedLock.__new__(GatedLock)    # held while _serving changes, and so by no fork
 _fork_lock = threading.Lock()    # two threads that fork would wait for what the other holds
 _held = []
+_unstopped = []     # NativeMemory of managers that went while the process forked
 
 
 def _hold_for_fork():
@@ -48,8 +50,13 @@ def _go_on_after_fork():
     for memory in _held:
         eviction_thread_go_on((<NativeMemory>memory).manager)
     gate_open(False)
+    unstopped = list(_unstopped)
+    _unstopped.clear()
     _held.clear()
     _fork_lock.release()
+    for memory in unstopped:
+        stop_thread(<NativeMemory>memory)
+    run_callbacks()
 
 
 def _forget_in_child():
@@ -58,8 +65,22 @@ def _forget_in_child():
     gate_open(True)
     forget_triggers()
     _serving.clear()
+    _unstopped.clear()
     _held.clear()
     _fork_lock.release()
+    run_callbacks()
+
+
+# Ends the thread of a manager that goes. Not while the process forks: the fork holds the thread.
+cdef int stop_thread(NativeMemory memory) except -1:
+    if pml_calls.forking:
+        _unstopped.append(memory)
+        return 0
+    with nogil:
+        native_enter()
+        eviction_thread_stop(memory.manager)
+        native_leave()
+    return 0
 
 
 if hasattr(os, "register_at_fork"):

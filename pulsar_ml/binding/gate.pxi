@@ -4,6 +4,10 @@
 # A native call enters the gate before it takes a lock, and leaves it afterwards. A fork shuts the
 # gate, waits until no thread is inside, and opens it again in parent and child. Threads at the shut
 # gate hold no lock of this module. fork.pxi shuts and opens it.
+#
+# A short call keeps the GIL, because giving it up takes longer, and needs no gate: no process forks
+# while a thread holds the GIL. Without a GIL it passes the gate like others. It may wait for a
+# native lock then, whose holder runs no Python code and so never waits for this thread.
 
 cdef extern from *:
     """
@@ -12,15 +16,24 @@ cdef extern from *:
         int inside;                     /* native calls, one in another */
         int nested;                     /* callbacks, one in another */
         int triggers;                   /* triggers, one in another (delayed.pxi) */
+        int forking;                    /* 1 while this thread forks (fork.pxi) */
         void *fresh_first, *fresh_last; /* callbacks to prepare */
         void *ready_first, *ready_last; /* callbacks to run */
     } pml_thread_calls;
     static _Thread_local pml_thread_calls pml_calls;
+
+    #ifdef Py_GIL_DISABLED
+    #define PML_FREE_THREADED 1
+    #else
+    #define PML_FREE_THREADED 0
+    #endif
     """
+    const bint FREE_THREADED "PML_FREE_THREADED"     # known to the C compiler
     ctypedef struct ThreadCalls "pml_thread_calls":
         int inside
         int nested
         int triggers
+        int forking
         void* fresh_first
         void* fresh_last
         void* ready_first
@@ -66,12 +79,30 @@ cdef inline void native_leave() noexcept nogil:
         gate_leave()
 
 
+# Begins a short native call that takes locks, see above.
+cdef inline void short_enter() noexcept:
+    if FREE_THREADED:
+        pml_calls.inside += 1
+        if pml_calls.inside == 1 and u32_fetch_add_relaxed(gate_word(), 1) & GATE_SHUT:
+            gate_leave()
+            pml_calls.inside = 0
+            # A fork stops all threads that run Python code: this one waits as one that does not.
+            with nogil:
+                native_enter()
+
+
+cdef inline void short_leave() noexcept:
+    if FREE_THREADED:
+        native_leave()
+
+
 cdef inline void gate_leave() noexcept nogil:
     if u32_fetch_sub_release(gate_word(), 1) & GATE_SHUT:
         wake_one(gate_word())
 
 
-# Waits until no thread is inside.
+# Waits until no other thread is inside. The thread that forks passes the gate meanwhile: hooks of
+# others run, and without a GIL the child gives back objects of the threads that it does not have.
 cdef void gate_close() noexcept nogil:
     cdef uint32_t seen
     cdef int i
@@ -85,10 +116,14 @@ cdef void gate_close() noexcept nogil:
             wait_while_equal(&gate[i].word, seen)
             # Pairs with the release in gate_leave.
             seen = u32_load_acquire(&gate[i].word)
+    pml_calls.inside += 1
+    pml_calls.forking = 1
 
 
 cdef void gate_open(bint in_child) noexcept nogil:
     cdef int i
+    pml_calls.inside -= 1
+    pml_calls.forking = 0
     for i in range(GATE_STRIPES):
         if in_child:
             # Threads that were about to wait at the gate are counted, and do not exist here.

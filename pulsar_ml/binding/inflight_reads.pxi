@@ -1,8 +1,7 @@
 # The in-flight read limiter and its permits as Python objects. Native calls run no Python code:
 # they make callbacks due, which run afterwards (callbacks.pxi).
 #
-# Acquire and release keep the GIL: they take less time than to give it up, the holder of the
-# monitor never needs it, and no process forks meanwhile, so that the gate is not needed.
+# Acquire and release are short calls, see gate.pxi.
 
 from pulsar_ml.structures.entry cimport entry_on_deallocate
 from pulsar_ml.structures.inflight_limiter cimport (
@@ -13,7 +12,7 @@ from pulsar_ml.structures.inflight_limiter cimport (
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
 )
-from pulsar_ml.sync.atomics cimport pml_i32
+from pulsar_ml.sync.atomics cimport i64_exchange_acquire, i64_store_relaxed, pml_i32, pml_i64
 
 from pulsar_ml.errors import ReadLimitError
 
@@ -22,24 +21,6 @@ cdef enum:
     READS_CHUNK_BITS = 6
     MOST_READS = 1 << 20        # under way, or with copies out, at a time
     MOST_WAITING = 1 << 24      # requests in the queue of a limiter
-
-
-# The entries of a list, each an Entry that nobody else holds and that is there once.
-cdef list own_entries(list entries):
-    cdef Entry entry
-    cdef set seen = set()
-    entries = list(entries)
-    for value in entries:
-        if not isinstance(value, Entry):
-            raise TypeError(f"{value!r} is not an Entry")
-        entry = <Entry>value
-        check_usable(entry)
-        if id(entry) in seen:
-            raise UsageError(f"{entry!r} is in the list twice")
-        seen.add(id(entry))
-        if entry_references(&entry.owner.memory.entries, entry.handle) != 1:
-            raise UsageError(f"{entry!r} is held elsewhere; use a copy()")
-    return entries
 
 
 # A limiter that copies of entries may outlive: each possible caller holds a reference.
@@ -89,8 +70,7 @@ cdef class WaitingPermits(Callback):
             report_unraisable(error, self.callback)
             if permits is not None:
                 # The limiter takes back what the callback still had.
-                refused = permits.held
-                permits.held = 0
+                refused = take_permits(permits)
         if refused:
             with nogil:
                 native_enter()
@@ -102,8 +82,21 @@ cdef class WaitingPermits(Callback):
 cdef Permits wrap_permits(InflightReadsLimiter limiter, int64_t permits):
     cdef Permits granted_permits = Permits.__new__(Permits)
     granted_permits.limiter = limiter
-    granted_permits.held = permits
+    i64_store_relaxed(&granted_permits.held, permits)
     return granted_permits
+
+
+# Takes from an object of permits all that it holds: one caller gets them, whoever calls meanwhile.
+cdef inline int64_t take_permits(Permits permits) noexcept:
+    return i64_exchange_acquire(&permits.held, 0)
+
+
+# Gives permits back, 0 of which are none.
+cdef inline void give_permits_back(SharedLimiter* shared, int64_t permits) noexcept:
+    short_enter()
+    limiter_release(&shared.limiter, permits)
+    short_leave()
+    run_callbacks()
 
 
 @cython.final
@@ -111,28 +104,28 @@ cdef Permits wrap_permits(InflightReadsLimiter limiter, int64_t permits):
 @cython.freelist(64)
 cdef class Permits:
     """Permits of one read. They go back by :meth:`release`, or with the last entry of
-    :meth:`share`, or when this object is collected. One thread at a time may use it.
+    :meth:`share`, or when this object is collected.
+
+    All methods may be called from any number of threads; the first release or share has the
+    permits, and later ones have no effect.
     """
 
     cdef InflightReadsLimiter limiter
-    cdef int64_t held
+    cdef pml_i64 held
 
     def __dealloc__(self):
-        if self.held:
-            limiter_release(&self.limiter.shared.limiter, self.held)
-            run_callbacks()
+        cdef int64_t permits = take_permits(self)
+        if permits:
+            give_permits_back(self.limiter.shared, permits)
 
     @property
     def amount(self) -> int:
         """Bytes; 0 without a limit, and after they were given back or shared."""
-        return self.held
+        return i64_load_relaxed(&self.held)
 
     def release(self) -> None:
         """Give them back, which may grant what waits. No effect when that was done before."""
-        cdef int64_t permits = self.held
-        self.held = 0
-        limiter_release(&self.limiter.shared.limiter, permits)
-        run_callbacks()
+        give_permits_back(self.limiter.shared, take_permits(self))
 
     def share(self, list entries not None) -> None:
         """Let them last until the last of these entries is released. With no entries they go back
@@ -145,24 +138,26 @@ cdef class Permits:
         cdef SharedLimiter* shared = self.limiter.shared
         cdef uint32_t share
         cdef Entry entry
-        entries = own_entries(entries)
-        for entry in entries:
-            if entry_has_callback(&entry.owner.memory.entries, entry.handle):
-                raise UsageError(f"{entry!r} has permits already; use the entries of this read")
-        if not self.held or not entries:
-            self.release()
+        cdef int64_t permits
+        entries = claim_all(entries, None)
+        permits = take_permits(self)
+        share = limiter_share(&shared.limiter, permits, <int32_t>len(entries)) if permits and entries else 0
+        if share:
+            for entry in entries:
+                refcount_retain(&shared.references)
+                if entry_on_deallocate(&entry.owner.memory.entries, entry.handle, permits_copy_released,
+                                       shared, share) != PML_OK:
+                    # Without memory this copy holds none.
+                    short_enter()
+                    permits_copy_released(shared, share)
+                    short_leave()
+        end_claims(entries)
+        if share:
+            run_callbacks()
             return
-        share = limiter_share(&shared.limiter, self.held, <int32_t>len(entries))
-        if not share:
-            self.release()
+        give_permits_back(shared, permits)
+        if permits and entries:
             raise AllocationError("no native memory to share permits among copies")
-        self.held = 0
-        for entry in entries:
-            refcount_retain(&shared.references)
-            if entry_on_deallocate(&entry.owner.memory.entries, entry.handle, permits_copy_released, shared,
-                                   share) != PML_OK:
-                # Without memory this copy holds none.
-                permits_copy_released(shared, share)
 
 
 @cython.final
@@ -215,11 +210,16 @@ cdef class InflightReadsLimiter:
         """
         cdef int64_t wanted = to_size(permits, "permits")
         cdef int64_t taken = 0
+        cdef bint fits = False
         cdef InflightLimiter* limiter = &self.shared.limiter
         check_callable(callback, "callback")
         # Most requests need not wait, nor a time and an object to wait with.
-        if now_ns is None and limiter_try_acquire(limiter, wanted, &taken):
-            return wrap_permits(self, taken)
+        if now_ns is None:
+            short_enter()
+            fits = limiter_try_acquire(limiter, wanted, &taken)
+            short_leave()
+            if fits:
+                return wrap_permits(self, taken)
         cdef int64_t now = to_now(now_ns, "now_ns")
         cdef Acquired acquired
         cdef WaitingPermits waiting = WaitingPermits.__new__(WaitingPermits)
@@ -227,10 +227,12 @@ cdef class InflightReadsLimiter:
         cdef DueCallback* due = waiting.start()
         waiting.limiter = self
         waiting.callback = callback
+        short_enter()
         acquired = limiter_acquire(limiter, wanted, now, permits_due, self.shared, <int64_t>due, &taken)
+        short_leave()
         if acquired != Acquired.PERMITS_WAITING:
             waiting.cancel()
-        granted.held = taken
+        i64_store_relaxed(&granted.held, taken)
         run_callbacks()     # requests that timed out by this call's time
         if acquired == Acquired.PERMITS_WAITING:
             return None

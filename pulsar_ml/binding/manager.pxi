@@ -96,19 +96,19 @@ cdef class EntryCacheManager:
     def __dealloc__(self):
         # Caches and entries may keep the memory; the thread has nothing to do any more.
         if self.owner is not None and self.owner.manager is not NULL:
-            with nogil:
-                native_enter()
-                eviction_thread_stop(self.owner.manager)
-                native_leave()
+            stop_thread(self.owner)
+
+    cdef bint is_closed(self) noexcept:
+        return u32_load_relaxed(&self.closed_mark) != 0
 
     cdef int check_open(self) except -1:
-        if self.is_closed:
+        if self.is_closed():
             raise ClosedError("the entry cache manager is closed")
         return 0
 
     @property
     def closed(self) -> bool:
-        return self.is_closed
+        return self.is_closed()
 
     def range_cache(self, str name not None) -> RangeCache:
         """The open cache of that managed ledger name, made when there is none.
@@ -275,7 +275,8 @@ cdef class EntryCacheManager:
         cdef Status status
         if self.clock is not None:
             raise UsageError("a manager with a clock of its own has no thread; call periodic_eviction()")
-        _serving.add(self.owner)
+        with _starting:
+            _serving.add(self.owner)
         with nogil:
             native_enter()
             status = eviction_thread_start(self.owner.manager)
@@ -397,7 +398,7 @@ cdef class EntryCacheManager:
         Closing again finishes what an interrupt cut short.
         """
         with self.naming:
-            self.is_closed = True
+            u32_store_release(&self.closed_mark, 1)
             caches = list(self.caches.values())
         with nogil:
             native_enter()
@@ -417,7 +418,7 @@ cdef class EntryCacheManager:
         self.close()
 
     def __repr__(self) -> str:
-        state = "closed" if self.is_closed else f"{len(self.caches)} caches, {self.size} bytes"
+        state = "closed" if self.is_closed() else f"{len(self.caches)} caches, {self.size} bytes"
         return f"<EntryCacheManager {state}>"
 
 
@@ -431,7 +432,7 @@ cdef class NativeMemory:
     """The native memory, eviction policy, books and thread of one manager; of use to extensions
     only.
 
-    It lives as long as the manager, a cache or an entry of it.
+    It lives as long as the manager, a cache or an entry of it. Any number of threads may hold it.
     """
 
     def __cinit__(self, int64_t policy):

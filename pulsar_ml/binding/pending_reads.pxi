@@ -1,8 +1,6 @@
 # The pending reads manager as a Python object. Native calls run no Python code: they make starts
 # and callbacks due, which run afterwards (callbacks.pxi).
 
-from collections import OrderedDict
-
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.pending_reads cimport (
     pending_reads_complete, pending_reads_destroy, pending_reads_expire, pending_reads_fail,
@@ -58,7 +56,7 @@ cdef class PendingRequester(Callback):
         finally:
             for i in range(self.due.amount):
                 if self.due.entries[i]:
-                    entry_release(&owner.memory.entries, self.due.entries[i], 1)
+                    give_reference_back(owner, self.due.entries[i])
         return delivered
 
     cdef void run(self) noexcept:
@@ -121,15 +119,15 @@ cdef class PendingReadsManager:
     cdef object clock           # the manager's
     cdef PendingReads native
     cdef object start_read
-    cdef object failures        # token -> exception, the latest of them
-    cdef bint is_closed
+    cdef dict failures          # token -> exception, the latest of them
+    cdef pml_u32 closed_mark    # 1 once close() was called
 
     def __cinit__(self, EntryCacheManager manager not None, start_read, *, read_timeout_ms=0):
         cdef int64_t timeout = to_span(read_timeout_ms, "read_timeout_ms", 0)
         self.owner = manager.owner
         self.clock = manager.clock
         self.start_read = check_callable(start_read, "start_read")
-        self.failures = OrderedDict()
+        self.failures = {}
         check_status(pending_reads_init(&self.native, &self.owner.memory.entries, reads_start, &self.native,
                                         timeout, READS_CHUNK_BITS, MOST_READS), position(0, 0))
 
@@ -157,7 +155,7 @@ cdef class PendingReadsManager:
         if high.entry_id - low.entry_id >= INT32_MAX:
             raise InvalidPositionError(
                 f"{first}..{last} of ledger {ledger_id} is more than {INT32_MAX} entries")
-        if self.is_closed:
+        if u32_load_relaxed(&self.closed_mark):
             raise ClosedError("the pending reads are closed")
         requester = PendingRequester.__new__(PendingRequester)
         requester.reads = self
@@ -227,25 +225,22 @@ cdef class PendingReadsManager:
         never called with.
         """
         cdef uint64_t native_token = self.to_token(token)
-        cdef int64_t count = len(entries)
-        cdef int64_t i
+        cdef int64_t count, i
         cdef Entry entry
         cdef bint taken
         cdef uint32_t* handles
-        entries = own_entries(entries)
-        for entry in entries:
-            if entry.owner is not self.owner or entry.exports:
-                raise UsageError(f"{entry!r} belongs to another manager, or a view of it is open")
-            if entry_has_callback(&self.owner.memory.entries, entry.handle):
-                raise UsageError(f"{entry!r} holds permits; an answer is made of new entries")
+        entries = claim_all(entries, self.owner)
+        count = len(entries)
         handles = <uint32_t*>allocate_zeroed(count + 1, sizeof(uint32_t))
         if handles is NULL:
+            end_claims(entries)
             raise AllocationError(f"no native memory for an answer of {count} entries")
         for i in range(count):
             entry = entries[i]
             handles[i] = entry.handle
             entry.handle = 0
-            entry.released = True
+            # A claimed entry without a view has no use that could end meanwhile.
+            u32_store_release(&entry.uses, ENTRY_RELEASED)
         with nogil:
             native_enter()
             taken = pending_reads_complete(&self.native, native_token, PENDING_DELIVERED, handles, count)
@@ -260,9 +255,10 @@ cdef class PendingReadsManager:
         cdef bint taken
         if not isinstance(error, BaseException):
             raise TypeError(f"error={error!r} must be an exception")
-        self.failures[native_token] = error
-        while len(self.failures) > FAILURES:
-            self.failures.popitem(last=False)
+        with cython.critical_section(self):
+            self.failures[native_token] = error
+            while len(self.failures) > FAILURES:
+                self.failures.pop(next(iter(self.failures)), None)
         with nogil:
             native_enter()
             taken = pending_reads_complete(&self.native, native_token, PENDING_FAILED, NULL, 0)
@@ -328,7 +324,7 @@ cdef class PendingReadsManager:
 
     def close(self) -> None:
         """Fail every read that is under way with ClosedError, and refuse what comes."""
-        self.is_closed = True
+        u32_store_relaxed(&self.closed_mark, 1)
         with nogil:
             native_enter()
             pending_reads_fail(&self.native, PENDING_CLOSED)

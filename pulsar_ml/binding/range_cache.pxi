@@ -171,23 +171,21 @@ cdef class RangeCache:
         if expected_reads:
             raise UsageError("expected_reads goes with bytes; an Entry brings its own")
         entry = <Entry>value
-        check_usable(entry)
         if entry.owner is not self.owner:
             raise UsageError(f"{entry!r} belongs to another manager; copy its bytes instead")
-        if not entry_matches(&self.owner.memory.entries, entry.handle, key):
-            check_status(Status.PML_MISMATCH, key)
-        # Like a view: another thread that releases the entry meanwhile leaves the reference here.
-        entry.exports += 1
-        with nogil:
-            native_enter()
-            if self.owner.copy_entries:
-                handle = entry_copy_bytes(&self.owner.memory.entries, entry.handle, False)
-            else:
-                handle = entry_copy(&self.owner.memory.entries, entry.handle, False)
-            native_leave()
-        entry.exports -= 1
-        if entry.released:
-            entry.give_back()
+        begin_use(entry)
+        try:
+            if not entry_matches(&self.owner.memory.entries, entry.handle, key):
+                check_status(Status.PML_MISMATCH, key)
+            with nogil:
+                native_enter()
+                if self.owner.copy_entries:
+                    handle = entry_copy_bytes(&self.owner.memory.entries, entry.handle, False)
+                else:
+                    handle = entry_copy(&self.owner.memory.entries, entry.handle, False)
+                native_leave()
+        finally:
+            end_use(entry, 1)
         if not handle:
             raise AllocationError("no native memory for a cache copy; nothing was changed")
         return handle
@@ -231,7 +229,7 @@ cdef class RangeCache:
         finally:
             while i < places.count:
                 if handles[i]:
-                    entry_release(&self.owner.memory.entries, handles[i], 1)
+                    give_reference_back(self.owner, handles[i])
                 i += 1
         return found
 
@@ -264,7 +262,10 @@ cdef class RangeCache:
         return count
 
     def iterate(self, first, last):
-        """Like get_range, one entry at a time."""
+        """Like get_range, one entry at a time.
+
+        One thread at a time uses an iterator: a call beside another one raises UsageError.
+        """
         cdef RangeIterator walk = RangeIterator.__new__(RangeIterator)
         walk.cursor = to_walk(self, first, last)
         walk.cache = self
@@ -273,8 +274,9 @@ cdef class RangeCache:
     def iterate_cached(self, first, last):
         """Describe the cached entries of [first, last], ascending, one CachedEntry at a time.
 
-        It takes no reference and counts as no access. Raises InvalidPositionError (first > last
-        included), ClosedError.
+        It takes no reference and counts as no access. One thread at a time uses an iterator: a call
+        beside another one raises UsageError. Raises InvalidPositionError (first > last included),
+        ClosedError.
         """
         cdef CachedIterator walk = CachedIterator.__new__(CachedIterator)
         walk.cursor = to_walk(self, first, last)

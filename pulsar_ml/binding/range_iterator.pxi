@@ -12,6 +12,13 @@ cdef MapCursor to_walk(RangeCache cache, object first, object last) except *:
     return range_cache_cursor(low, high)
 
 
+# Begins a call of __next__. One of another thread is refused, and so is one inside the other.
+cdef int enter_iterator(pml_u32* busy) except -1:
+    if u32_exchange_acquire(busy, 1):
+        raise UsageError("this iterator is in use by another call; use one for each thread")
+    return 0
+
+
 @cython.final
 @cython.internal
 @cython.no_gc_clear
@@ -22,7 +29,8 @@ cdef class RangeIterator:
     cdef MapCursor cursor
     cdef uint32_t[GATHER] handles
     cdef int next_handle, end_handle
-    cdef bint fetching, ended
+    cdef pml_u32 busy           # 1 during a call of __next__
+    cdef bint ended
     cdef int64_t delivered      # bytes handed out of the present group
 
     cdef void count(self) noexcept:
@@ -34,22 +42,26 @@ cdef class RangeIterator:
     def __dealloc__(self):
         self.count()
         while self.next_handle < self.end_handle:
-            entry_release(&self.cache.owner.memory.entries, self.handles[self.next_handle], 1)
+            give_reference_back(self.cache.owner, self.handles[self.next_handle])
             self.next_handle += 1
 
     def __iter__(self):
         return self
 
     def __next__(self):
+        enter_iterator(&self.busy)
+        try:
+            return self.following()
+        finally:
+            u32_store_release(&self.busy, 0)
+
+    cdef Entry following(self):
         cdef uint32_t handle
-        if self.fetching:
-            raise UsageError("this range iterator is fetching for another thread; use one for each thread")
         if self.next_handle == self.end_handle:
             self.count()
             self.next_handle = self.end_handle = 0
             if self.ended:
                 raise StopIteration
-            self.fetching = True
             with nogil:
                 native_enter()
                 while self.end_handle < GATHER:
@@ -59,7 +71,6 @@ cdef class RangeIterator:
                     self.handles[self.end_handle] = handle
                     self.end_handle += 1
                 native_leave()
-            self.fetching = False
             self.ended = self.end_handle < GATHER
             if self.end_handle == 0:
                 raise StopIteration
@@ -88,7 +99,8 @@ cdef class CachedIterator:
     cdef RangeCache cache
     cdef MapCursor cursor
     cdef object group           # an iterator over those that were fetched
-    cdef bint fetching, ended
+    cdef pml_u32 busy           # 1 during a call of __next__
+    cdef bint ended
 
     def __cinit__(self):
         self.group = iter(())
@@ -97,25 +109,25 @@ cdef class CachedIterator:
         return self
 
     def __next__(self):
-        for description in self.group:
-            return description
-        if self.ended:
-            raise StopIteration
-        if self.fetching:
-            raise UsageError("this iterator is fetching for another thread; use one for each thread")
-        self.group = iter(self.fetch())
-        return next(self.group)
+        enter_iterator(&self.busy)
+        try:
+            for description in self.group:
+                return description
+            if self.ended:
+                raise StopIteration
+            self.group = iter(self.fetch())
+            return next(self.group)
+        finally:
+            u32_store_release(&self.busy, 0)
 
     cdef list fetch(self):
         cdef CachedState[GATHER] states
         cdef int count = 0, i
-        self.fetching = True
         with nogil:
             native_enter()
             while count < GATHER and range_cache_look(self.cache.native, &self.cursor, &states[count]):
                 count += 1
             native_leave()
-        self.fetching = False
         self.ended = count < GATHER
         return [
             CachedEntry(

@@ -28,10 +28,12 @@ cdef int forget_triggers() except -1:
     for value in list(trigger_runs):
         run = <TriggerRun>value
         if run.thread != threading.get_ident():
-            end_trigger(run)
+            with calling:
+                end_trigger(run)
     return 0
 
 
+# The caller holds `calling`.
 cdef int end_trigger(TriggerRun run) except -1:
     run.view.run = None
     trigger_runs.discard(run)
@@ -57,17 +59,20 @@ cdef list call_trigger(InMemoryTopicDelayedDeliveryTrackerView view):
     try:
         while True:
             with calling:
-                if not i32_exchange_acquire(&view.triggered, 0) or not view.open or view.trigger is None:
+                trigger = view.trigger
+                if not (i32_exchange_acquire(&view.triggered, 0) and i32_load_relaxed(&view.open)
+                        and trigger is not None):
                     end_trigger(run)
                     return errors
             try:
-                view.trigger()
+                trigger()
             except BaseException as error:
                 errors.append(error)
     finally:
         pml_calls.triggers -= 1
-        if view.run is run:
-            end_trigger(run)
+        with calling:
+            if view.run is run:
+                end_trigger(run)
 
 
 cdef int raise_all(list errors) except -1:

@@ -15,8 +15,12 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
+from tests.face_fuzz.pairs import Scene
+
 SECONDS_PER_CALL = 0.02  # a process that takes longer hangs
 LEAST_SECONDS = 600.0
+PAIR_CALLS = 10  # of each thread
+PAIR_ROUNDS = 20
 
 
 @dataclass(slots=True)
@@ -35,12 +39,23 @@ def command(seed: int, calls: int, threads: int, planted: str = "") -> list[str]
     return [sys.executable, "-m", "tests.face_fuzz.child", *options]
 
 
+def pairs_command(kind: str, seed: int, calls: int, rounds: int, only: str = "") -> list[str]:
+    """The command for the pairs of a class, each with so many calls of each thread and objects."""
+    options = [f"--pairs={kind}", f"--seed={seed}", f"--calls={calls}", f"--rounds={rounds}"]
+    options += [f"--only={only}"] if only else []
+    return [sys.executable, "-m", "tests.face_fuzz.child", *options]
+
+
 def run_seed(
     seed: int, calls: int, threads: int, *, seconds: float | None = None, planted: str = ""
 ) -> Run:
     """Fuzzes one seed in a process; ``seconds``: when it counts as stuck."""
     words = command(seed, calls, threads, planted)
-    patience = seconds or max(LEAST_SECONDS, calls * SECONDS_PER_CALL)
+    return run_child(words, seed, seconds or max(LEAST_SECONDS, calls * SECONDS_PER_CALL))
+
+
+def run_child(words: list[str], seed: int, patience: float) -> Run:
+    """Runs a process of the fuzzer, which counts as stuck after ``patience`` seconds."""
     with subprocess.Popen(
         words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
@@ -71,6 +86,10 @@ def main() -> int:
     options.add_argument("--calls", type=int, default=1_000_000, help="how many; default 1,000,000")
     options.add_argument("--seed", type=int, default=0, help="the first seed; default 0")
     options.add_argument("--calls-per-seed", type=int, default=20_000)
+    options.add_argument(
+        "--pairs", action="store_true",
+        help="each member of a class beside each other one, from two threads on one object",
+    )  # fmt: skip
     arguments = options.parse_args()
     begun = time.monotonic()
     total, seed, problems = Run(), arguments.seed, 0
@@ -82,8 +101,13 @@ def main() -> int:
             else total.calls >= arguments.calls
         ):
             break
-        # Odd seeds have three threads.
-        run = run_seed(seed, arguments.calls_per_seed, 3 if seed % 2 else 1)
+        if arguments.pairs:
+            kinds = [kind for kind in Scene.MAKERS if kind != "Planted"]
+            words = pairs_command(kinds[seed % len(kinds)], seed, PAIR_CALLS, PAIR_ROUNDS)
+            run = run_child(words, seed, LEAST_SECONDS)
+        else:
+            # Odd seeds have three threads.
+            run = run_seed(seed, arguments.calls_per_seed, 3 if seed % 2 else 1)
         total.calls += run.calls
         total.outcomes += run.outcomes
         if run.problem:

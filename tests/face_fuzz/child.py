@@ -12,6 +12,7 @@ import sys
 import threading
 
 from tests.face_fuzz.fuzzer import fuzz
+from tests.face_fuzz.pairs import Pairs, Scene
 from tests.face_fuzz.values import SENSIBLE
 
 MEMORY = 4 << 30  # bytes of address space: larger requests fail
@@ -37,6 +38,9 @@ def main() -> int:
     options.add_argument("--seed", type=int, required=True)
     options.add_argument("--calls", type=int, required=True)
     options.add_argument("--threads", type=int, default=1)
+    options.add_argument("--pairs", choices=["", *Scene.MAKERS], default="")
+    options.add_argument("--rounds", type=int, default=1, help="objects of a pair")
+    options.add_argument("--only", default="", help="a member: its pair with itself")
     options.add_argument(
         "--planted", choices=["", "crash", "hang", "overflow", "names"], default=""
     )
@@ -51,6 +55,12 @@ def main() -> int:
     if arguments.planted == "names":
         for name in ("position", "positions"):
             del SENSIBLE[name]
+    if arguments.pairs:
+        counts = Pairs(
+            arguments.pairs, arguments.seed, arguments.calls, arguments.rounds, arguments.only
+        ).run()
+        print(json.dumps(counts), flush=True)
+        return 0
     print(json.dumps(fuzz(arguments.seed, arguments.calls, arguments.threads, extra)), flush=True)
     return 0
 

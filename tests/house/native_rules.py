@@ -208,12 +208,12 @@ def long_calls_release_the_gil(sources: Sources) -> list[str]:
 def native_calls_pass_the_gate(sources: Sources) -> list[str]:
     """Each ``with nogil`` block of the binding begins with native_enter and ends with native_leave.
 
-    So a fork waits for it, and the child has none of its locks. fork.pxi shuts the gate, and
-    close() of a range cache waits without a lock.
+    So a fork waits for it, and the child has none of its locks. gate.pxi is the gate, fork.pxi
+    shuts it, and close() of a range cache waits without a lock.
     """
     found = []
     for path, text in under(sources, "pulsar_ml/binding"):
-        if path.endswith("/fork.pxi"):
+        if path.endswith(("/gate.pxi", "/fork.pxi")):
             continue
         lines = [(number, line) for number, line in statements(text) if line.strip()]
         for start, (number, line) in enumerate(lines):
