@@ -10,7 +10,7 @@ from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
-    DELAY_BATCH, DELAY_CHUNK, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
+    DELAY_BATCH, DELAY_CHUNK, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
     delay_inspect_table, delay_latest, delay_note_time, delay_notes_init, delay_number, delay_position,
     delay_stride, delay_take, delay_time, raise_to,
 )
@@ -90,7 +90,7 @@ cdef struct ManagerRun:
     DelayedFactory factory
     DelayNotes[2] notes     # by topic
     DelayClocks clocks
-    int64_t start
+    int64_t start           # of the first thread's clock
     int64_t messages        # that single calls name
     pml_i32 wrong           # a view was triggered after its close
     pml_u32 monitor         # of what follows
@@ -114,6 +114,8 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
     if not delay_clocks_init(&run.clocks, threads, settings[3]):
         release(run)
         return NULL
+    for i in range(threads):
+        run.clocks.times[i] += i * settings[7]
     if delayed_factory_init(
             &run.factory, DelayedSettings(settings[0], settings[1] != 0, settings[2], settings[4], 1.0),
             manager_triggered, run, 3, 1 << 16) != PML_OK:
@@ -123,7 +125,7 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
     run.start = settings[3]
     run.messages = 2 << settings[5]
     for i in range(DV_TOPICS):
-        delay_notes_init(&run.notes[i], settings[0], settings[1] != 0)
+        delay_notes_init(&run.notes[i], settings[0], settings[1] != 0, settings[6])
     for i in range(DV_SLOTS):
         if manager_run_open(run, i, &opened) != DELAY_TRACKED:
             manager_run_destroy(run)
@@ -203,7 +205,7 @@ cdef inline void manager_run_add(
     for i in range(entries):
         number = first + i * delay_stride(first)
         delay_note_time(notes, number, deliver_at)
-        result.status = delayed_view_add(note.view, delay_position(number), deliver_at, now)
+        result.status = delayed_view_add(note.view, delay_position(notes, number), deliver_at, now)
         if result.status != DELAY_TRACKED:
             break
         if number < DELAY_NOTED:
@@ -216,7 +218,7 @@ cdef inline void manager_run_scheduled(
     cdef Position[64] got
     cdef uint64_t digest = 0
     cdef int64_t room = most if most < DELAY_BATCH else DELAY_CHUNK
-    cdef int64_t n, i
+    cdef int64_t n, i, number
     while True:
         i32_store_relaxed(&note.due, 0)
         n = delayed_view_scheduled(note.view, got, room, now)
@@ -228,8 +230,9 @@ cdef inline void manager_run_scheduled(
             i32_store_relaxed(&note.due, 1)
         digest = delay_take(&run.notes[note.topic], digest, got, n, now, violation)
         for i in range(n):
-            if delay_number(got[i]) < DELAY_NOTED:
-                u8_store_relaxed(&note.returned[delay_number(got[i])], 1)
+            number = delay_number(&run.notes[note.topic], got[i])
+            if number < DELAY_NOTED:
+                u8_store_relaxed(&note.returned[number], 1)
         result.words[0] += n
         if most < DELAY_BATCH or n < DELAY_CHUNK:
             break
@@ -268,6 +271,7 @@ cdef inline void manager_of_view(
     elif call.code == DV_ADD_MANY:
         manager_run_add(run, note, 0, call.arguments[1], call.arguments[2], now, result)
     elif call.code == DV_CLOSE:
+        i32_store_relaxed(&run.notes[note.topic].taken, 1)
         if delayed_view_close(view):
             i32_store_relaxed(&note.closed, 1)
         else:
@@ -285,9 +289,10 @@ cdef inline void manager_of_view(
         result.words[0] = delayed_view_clear(view)
         i32_store_relaxed(&note.due, 1)
     elif call.code == DV_MARK_DELETE:
+        i32_store_relaxed(&run.notes[note.topic].taken, 1)
         raise_to(&note.most_marked, call.arguments[1] % run.messages)
         result.words[0] = delayed_view_mark_delete(
-            view, delay_position(call.arguments[1] % run.messages), now)
+            view, delay_position(&run.notes[note.topic], call.arguments[1] % run.messages), now)
         i32_store_relaxed(&note.due, 1)
     elif call.code == DV_SET_TICK:
         raise_to(&run.notes[note.topic].most_tick, call.arguments[1])
@@ -301,7 +306,7 @@ cdef inline void manager_of_view(
     elif call.code == DV_TOPIC:
         result.words[0] = delayed_manager_count(view.manager)
         result.words[1] = delayed_manager_buckets(view.manager)
-        delay_inspect_table(&view.manager.table, NULL, &at, violation)
+        delay_inspect_table(&view.manager.table, &run.notes[note.topic], NULL, &at, violation)
 
 
 cdef inline void manager_apply(
@@ -338,7 +343,8 @@ cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolatio
     for i in range(DELAY_NOTED):
         there[i] = False
     expect_equal(violation, b"I91", b"messages of a topic", delayed_manager_count(note.view.manager),
-                 delay_inspect_table(&note.view.manager.table, there, &bytes, violation))
+                 delay_inspect_table(
+                     &note.view.manager.table, &run.notes[note.topic], there, &bytes, violation))
     expect_equal(violation, b"ES-3", b"bytes of a topic",
                  i64_load_relaxed(&note.view.manager.table.bytes), bytes)
     for i in range(DELAY_NOTED):
@@ -402,7 +408,8 @@ cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept
         note = &run.views[i]
         delayed_view_close(note.view)
         i32_store_relaxed(&note.closed, 1)
-        if delayed_view_add(note.view, delay_position(1), INT64_MAX, 0) != DELAY_CLOSED:
+        if delayed_view_add(
+                note.view, delay_position(&run.notes[note.topic], 1), INT64_MAX, 0) != DELAY_CLOSED:
             violate(violation, b"I100", b"a closed view takes messages", 0, 0, 0)
         manager_run_scheduled(run, note, 1, INT64_MAX, &ignored, violation)
         expect_equal(violation, b"I100", b"the answer of a closed view", ignored.status, DELAY_CLOSED)
@@ -424,6 +431,8 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"start", -40, 40)
     table_setting(table, b"prune_interval", 0, 20)
     table_setting(table, b"spread", 0, 5)
+    table_setting(table, b"ledger_bits", 1, DELAY_LEDGER_BITS)
+    table_setting(table, b"clocks_apart", 0, 40)
     operation = table_operation(table, DV_OPEN, b"open", 3, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
     operation = table_operation(table, DV_CLOSE, b"close", 1, 0)

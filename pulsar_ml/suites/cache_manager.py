@@ -27,6 +27,7 @@ SUITE = Suite(
         "remove_range": 16,
         "clear": 1,
         "sweep": 2,
+        "open_close": 2,
         "tick": 8,
         "trigger": 6,
         "evict": 6,

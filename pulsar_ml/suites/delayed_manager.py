@@ -39,6 +39,7 @@ SUITE = Suite(
             ("add", "pass_time", "scheduled", "mark_delete"),
             ("add", "mark_delete", "mark_delete", "add"),
             ("open", "add", "close", "open"),
+            ("add", "pass_time", "scheduled", "add", "scheduled"),
         ),
     ),
     alone=ControlledSize(

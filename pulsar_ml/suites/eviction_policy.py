@@ -26,6 +26,8 @@ SUITE = Suite(
             ("put", "put", "put", "free"),
             ("put", "put", "expire", "put"),
             ("put", "get", "free", "put"),
+            ("put", "put", "configure", "free"),
+            ("open_close", "put", "free", "open_close"),
         ),
     ),
 )
