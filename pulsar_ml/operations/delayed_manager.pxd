@@ -90,7 +90,7 @@ cdef struct ManagerRun:
     DelayedFactory factory
     DelayNotes[2] notes     # by topic
     DelayClocks clocks
-    int64_t start           # of the first thread's clock
+    int64_t start           # of the first clock; each thread is behind the one before it
     int64_t messages        # that single calls name
     pml_i32 wrong           # a view was triggered after its close
     pml_u32 monitor         # of what follows
@@ -115,7 +115,7 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
         release(run)
         return NULL
     for i in range(threads):
-        run.clocks.times[i] += i * settings[7]
+        run.clocks.times[i] -= i * settings[7]
     if delayed_factory_init(
             &run.factory, DelayedSettings(settings[0], settings[1] != 0, settings[2], settings[4], 1.0),
             manager_triggered, run, 3, 1 << 16) != PML_OK:
