@@ -90,7 +90,7 @@ cdef struct ManagerRun:
     DelayedFactory factory
     DelayNotes[2] notes     # by topic
     DelayClocks clocks
-    int64_t start           # of the first clock; each thread is behind the one before it
+    int64_t start           # of the last thread's clock; each is ahead of the next one's
     int64_t messages        # that single calls name
     pml_i32 wrong           # a view was triggered after its close
     pml_u32 monitor         # of what follows
@@ -115,7 +115,7 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
         release(run)
         return NULL
     for i in range(threads):
-        run.clocks.times[i] -= i * settings[7]
+        run.clocks.times[i] += (threads - 1 - i) * settings[7]
     if delayed_factory_init(
             &run.factory, DelayedSettings(settings[0], settings[1] != 0, settings[2], settings[4], 1.0),
             manager_triggered, run, 3, 1 << 16) != PML_OK:
@@ -460,7 +460,7 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"message", 0, DELAY_NOTED - 1)
     operation = table_operation(table, DV_SET_TICK, b"set_tick", 1, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation_argument(operation, b"milliseconds", 0, 40)
+    operation_argument(operation, b"tick", 0, 40)
     operation = table_operation(table, DV_FIRE, b"fire", 6, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
     operation = table_operation(table, DV_TIMER, b"timer", 2, 0)

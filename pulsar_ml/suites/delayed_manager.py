@@ -34,11 +34,16 @@ SUITE = Suite(
             "timer": 2,
             "topic": 1,
         },
+        # Most delays end within what a few calls let pass.
+        spans={"delay": (-3, 24)},
+        settings={"clocks_apart": (4, 40)},
         lives=(
             ("add", "pass_time", "fire"),
             ("add", "pass_time", "scheduled", "mark_delete"),
             ("add", "mark_delete", "mark_delete", "add"),
             ("open", "add", "close", "open"),
+            ("close", "open", "add"),
+            ("mark_delete", "mark_delete", "add", "count"),
             ("add", "pass_time", "scheduled", "add", "scheduled"),
         ),
     ),

@@ -27,6 +27,7 @@ SUITE = Suite(
             ("put", "put", "expire", "put"),
             ("put", "get", "free", "put"),
             ("put", "put", "configure", "free"),
+            ("put", "put", "expire", "free", "put"),
             ("open_close", "put", "free", "open_close"),
         ),
     ),

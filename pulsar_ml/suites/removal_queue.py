@@ -28,6 +28,8 @@ SUITE = Suite(
             ("put", "dispatch", "free"),
             ("put", "put", "get", "free"),
             ("put", "remove_range", "put"),
+            ("put", "put", "free", "remove_range"),
+            ("put", "put", "configure", "free"),
         ),
     ),
 )
