@@ -192,7 +192,9 @@ def rarely_blind(results: Results, mutants: Sequence[Case]) -> str:
         }
         if any(cell.found == cell.seeds >= written.seeds for cell in blind.values()):
             continue
-        title, best = max(blind.items(), key=lambda one: (one[1].found / one[1].seeds, one[1].found))
+        title, best = max(
+            blind.items(), key=lambda one: (one[1].found / one[1].seeds, one[1].found)
+        )
         reason = "no more seeds were tried" if best.found == best.seeds else "**not explained**"
         reason = RARE.get(case.label, reason)
         lines += row(case.label, counted(written), f"{counted(best)} of {title}", reason)

@@ -167,7 +167,10 @@ def test_the_interval_is_wilsons(found: int, tried: int, low: float, high: float
 def test_every_reason_belongs_to_a_mutant_that_survives() -> None:
     keys = {point.key for point in points()}
     found = {
-        one.key for path in (DATA, *HELD_OUT.values()) for one in Results(path).by_key.values() if one.found
+        one.key
+        for path in (DATA, *HELD_OUT.values())
+        for one in Results(path).by_key.values()
+        if one.found
     }
     for key in readings(REASONS):
         assert key in keys, f"no automatic mutant is {key}"
