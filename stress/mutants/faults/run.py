@@ -44,30 +44,32 @@ def run_faults(names: Sequence[str], *, missing: bool = False) -> int:
         print(text, file=sys.stderr)
         return 2
     suites = list(SUITES.values())
-    before = {one.key: one for one in read(FAULTS)}
-    after = dict(before) if names else {}
     orders, locks = load_native(CHECKED), load_native(str(build(checked=True)))
+    weak = weakened_orders.faults(orders, suites)
+    ignored = ignored_locks.faults(locks, suites)
     hunts: list[tuple[Key, Callable[[], FaultResult]]] = [
         *(
             (fault.key, partial(weakened_orders.hunt, orders, fault, suites))
-            for fault in executed_by(weakened_orders.faults(orders, suites), names)
+            for fault in executed_by(weak, names)
         ),
         *(
             (lock.key, partial(ignored_locks.hunt, locks, lock, suites))
-            for lock in executed_by(ignored_locks.faults(locks, suites), names)
+            for lock in executed_by(ignored, names)
         ),
     ]
+    present = {fault.key for fault in weak} | {lock.key for lock in ignored}
+    results = {one.key: one for one in read(FAULTS) if one.key in present}
     for key, hunt in hunts:
-        result = before.get(key)
+        result = results.get(key)
         if result is None or (
-            not missing and result.origin != weakened_orders.fault_origin(result.file, result.suite)
+            not missing
+            and result.origin != weakened_orders.fault_origin(result.file, result.suite)
         ):
             print(" ".join(key), file=sys.stderr)
-            result = hunt()
-        after[result.key] = result
-        write(FAULTS, list({**before, **after}.values()))
-    write(FAULTS, list(after.values()))
-    left = unexplained(list(after.values()))
+            results[key] = hunt()
+            write(FAULTS, list(results.values()))
+    write(FAULTS, list(results.values()))
+    left = unexplained(list(results.values()))
     for one in left:
         print(f"not noticed, and without a reason: {' '.join(one.key)}", file=sys.stderr)
     return 1 if left else 0
