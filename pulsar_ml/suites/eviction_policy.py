@@ -22,12 +22,13 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         kinds=("policy",),
+        # A few calls put a few entries: passes end and stop among them.
+        spans={"slice": (1, 4), "age": (0, 12), "bytes": (1, 200)},
         lives=(
-            ("put", "put", "put", "free"),
-            ("put", "put", "expire", "put"),
+            ("put", "put", "put", "free", "expire"),
+            ("put", "put", "expire", "free", "put"),
             ("put", "get", "free", "put"),
             ("put", "put", "configure", "free"),
-            ("put", "put", "expire", "free", "put"),
             ("open_close", "put", "free", "open_close"),
         ),
     ),

@@ -23,6 +23,7 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         kinds=("policy",),
+        spans={"age": (0, 12), "bytes": (1, 200)},
         lives=(
             ("put", "expire", "put"),
             ("put", "dispatch", "free"),

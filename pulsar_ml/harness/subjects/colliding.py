@@ -33,6 +33,7 @@ PLAIN = 4  # one program of so many draws each call, argument and setting by its
 ROOTS = 64  # roots are taken of so many times a weight
 MOST_OPERATIONS = 4  # different ones of a program with a theme
 LIFE_CHANGES = 4  # one argument of so many of a life is drawn anew
+LIFE_REPEATS = 2  # likewise, of an operation that follows itself
 MEETING = 3  # calls at most of a thread that meets a life
 
 
@@ -155,16 +156,18 @@ def meeting_lists(
 ) -> list[NDArray[np.void]]:
     """Draw the calls of threads of which one lives a life, by code, and the others meet it.
 
-    Calls of the life have equal arguments, but one in four is drawn anew. The others make few
+    Calls of the life have equal arguments, but one in four is drawn anew, and one in two of an
+    operation that follows itself: the second is mostly about another thing. The others make few
     calls: of the life, or of the theme. Operations that belong to one thread do not occur.
     """
     operations = arguments.subject.operations
     known: dict[Argument, int] = {}
 
-    def call_of(code: int) -> list[int]:
+    def call_of(code: int, before: int) -> list[int]:
         values = arguments.of(code)
+        changes = LIFE_REPEATS if code == before else LIFE_CHANGES
         for place, argument in enumerate(operations[code].arguments):
-            if argument in arguments.shared and not draws.one_in(LIFE_CHANGES):
+            if argument in arguments.shared and not draws.one_in(changes):
                 values[place] = known.setdefault(argument, values[place])
         return values
 
@@ -179,9 +182,9 @@ def meeting_lists(
     lists = []
     for codes in chosen:
         calls = np.zeros(len(codes), CALL)
-        for call, code in zip(calls, codes, strict=True):
+        for call, code, before in zip(calls, codes, [-1, *codes[:-1]], strict=True):
             call["code"] = code
-            values = call_of(code)
+            values = call_of(code, before)
             call["arguments"][: len(values)] = values
         lists.append(calls)
     return lists
