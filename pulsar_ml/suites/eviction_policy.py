@@ -23,7 +23,7 @@ SUITE = Suite(
         sources=("put",),
         kinds=("policy",),
         # A few calls put a few entries: passes end and stop among them.
-        spans={"slice": (1, 4), "age": (0, 12), "bytes": (1, 200)},
+        spans={"slice": (1, 3), "age": (0, 6), "bytes": (8, 200)},
         lives=(
             ("put", "put", "put", "free", "expire"),
             ("put", "put", "expire", "free", "put"),
