@@ -17,17 +17,20 @@ from pulsar_ml.operations.delay_world cimport (
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
+from pulsar_ml.structures.delay_bucket cimport bucket_at
 from pulsar_ml.structures.delayed_manager cimport (
     delayed_manager_buckets, delayed_manager_count, delayed_manager_fire, delayed_manager_next_fire,
     delayed_manager_set_tick, delayed_view_add, delayed_view_clear, delayed_view_count,
     delayed_view_has_message, delayed_view_mark_delete, delayed_view_scheduled,
     delayed_view_should_pause,
 )
+from pulsar_ml.structures.delayed_table cimport table_next
 from pulsar_ml.structures.delayed_tracker cimport DELAY_CLOSED, DELAY_NO_MEMORY, DELAY_TRACKED, TIMER_OFF
 from pulsar_ml.structures.delayed_views cimport (
     DelayedFactory, DelayedManager, DelayedSettings, DelayedView, delayed_factory_destroy,
     delayed_factory_init, delayed_view_close, delayed_view_free, delayed_view_open,
 )
+from pulsar_ml.structures.entry_set cimport SetBlock
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
@@ -72,6 +75,7 @@ cdef enum:
     DV_TRIGGER_CLOSED
     DV_EARLY
     DV_TWIN
+    DV_LOOSE
 
 
 # The notes about a view, kept beside it.
@@ -242,6 +246,8 @@ cdef inline void manager_run_scheduled(
 cdef inline void manager_mistake(ManagerRun* run, int64_t code) noexcept nogil:
     cdef ViewNote* note = manager_note(run, 0)
     cdef DelayedManager* manager = note.view.manager
+    cdef SetBlock* block
+    cdef int64_t key = 0
     if code == DV_MISCOUNT:
         i64_fetch_add_relaxed(&manager.table.count, 1)
     elif code == DV_DISARM:
@@ -258,6 +264,10 @@ cdef inline void manager_mistake(ManagerRun* run, int64_t code) noexcept nogil:
         run.notes[0].strict = True
     elif code == DV_TWIN:
         note.view.subscription = DV_SLOTS - 1
+    elif code == DV_LOOSE:
+        block = bucket_at(
+            manager.table.buckets, table_next(&manager.table, &key, INT64_MAX, False)).ledgers.entries.blocks
+        block.room = 2 * block.used
 
 
 cdef inline void manager_of_view(
@@ -478,3 +488,4 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_operation(table, DV_TRIGGER_CLOSED, b"trigger_closed", 0, 0)
     table_operation(table, DV_EARLY, b"early", 0, 0)
     table_operation(table, DV_TWIN, b"twin", 0, 0)
+    table_operation(table, DV_LOOSE, b"loose", 0, 0)

@@ -207,6 +207,16 @@ def test_a_mistake_is_noticed_at_quiescence(mistake: str, invariant: str) -> Non
         pair.instance.check()
 
 
+def test_an_array_that_should_have_become_runs_is_noticed() -> None:
+    pair = started()
+    for message in (*range(7), *range(10, 16)):
+        pair.call("add", MINE, message, 30)
+    assert pair.call("topic", MINE).words[:2] == (13, 1)
+    pair.instance.call("loose")
+    with pytest.raises(InvariantViolation, match="ES-4"):
+        pair.instance.check()
+
+
 def test_a_message_that_comes_early_is_noticed() -> None:
     pair = started()
     pair.call("add", MINE, 1, 12)

@@ -72,7 +72,8 @@ HELD_OUT_TEXT = {
 
 A random sample of seed 2, hunted without the stage on real threads. When it was hunted first,
 nothing had been tuned to it: 79 of 94 were found (84.0%; 95 % between 75.3% and 90.1%). Programs
-have been improved with its survivors since then, so its score is too high now.
+have been improved with its survivors since then, so its score is too high now. Two equivalent
+mutants are gone with the superfluous code that they changed.
 
 """,
     3: """

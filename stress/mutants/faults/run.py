@@ -62,8 +62,7 @@ def run_faults(names: Sequence[str], *, missing: bool = False) -> int:
     for key, hunt in hunts:
         result = results.get(key)
         if result is None or (
-            not missing
-            and result.origin != weakened_orders.fault_origin(result.file, result.suite)
+            not missing and result.origin != weakened_orders.fault_origin(result.file, result.suite)
         ):
             print(" ".join(key), file=sys.stderr)
             results[key] = hunt()

@@ -195,8 +195,10 @@ def rarely_blind(results: Results, mutants: Sequence[Case]) -> str:
         title, best = max(
             blind.items(), key=lambda one: (one[1].found / one[1].seeds, one[1].found)
         )
-        reason = "no more seeds were tried" if best.found == best.seeds else "**not explained**"
-        reason = RARE.get(case.label, reason)
+        reason = RARE.get(case.label, "**not explained**")
+        if best.found:
+            whole = best.found == best.seeds
+            reason = "no more seeds were tried" if whole else "a part of the seeds finds it"
         lines += row(case.label, counted(written), f"{counted(best)} of {title}", reason)
     if not lines:
         return ""
