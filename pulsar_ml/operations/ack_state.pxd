@@ -46,6 +46,7 @@ cdef enum:
     AK_INDEXES = 54         # all messages: the bits of a word
     AK_KINDS = 3            # of dispatch
     AK_AT_ONCE = 4          # entries of one call
+    AK_SPREAD = 311         # a prime: its multiples visit all places
 
 
 cdef enum:
@@ -62,6 +63,7 @@ cdef enum:
     AK_MARK
     AK_SIZE
     AK_ENTRIES_AT_ONCE
+    AK_APART
     # Mistakes.
     AK_UNASKED
     AK_PRETEND
@@ -247,6 +249,44 @@ cdef inline void ack_store(
     result.words[2] = <int64_t>seen
 
 
+# Compares a state of one ledger with the entries that it was given: place p is entry 2p + 1.
+cdef inline void ack_check_places(
+    AckState* state, const bint* added, int64_t up_to, PmlViolation* violation
+) noexcept nogil:
+    cdef int64_t place
+    for place in range(AK_SPREAD):
+        if ack_state_contains(state, position(1, 2 * place + 1)) != (added[place] or place < up_to):
+            violate(violation, b"AR-3", b"entry %lld is acknowledged or not, unlike it was", 2 * place + 1, 0, 0)
+
+
+# apart(entries, step, up_to): a state of its own, of which so many entries that do not touch each
+# other are acknowledged, in an order that the step decides, and then all up to one of them. Words
+# are the ranges before that and after it.
+cdef inline void ack_apart(
+    const AckRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
+) noexcept nogil:
+    cdef AckState state
+    cdef bint[311] added
+    cdef uint32_t resumed = 0
+    cdef int64_t i, place
+    for place in range(AK_SPREAD):
+        added[place] = False
+    ack_state_init(&state, position(1, -1), run.limits, True)
+    for i in range(call.arguments[0]):
+        place = i * call.arguments[1] % AK_SPREAD
+        if ack_state_add(&state, position(1, 2 * place + 1), &resumed) == ACK_NO_MEMORY:
+            result.status = ACK_NO_MEMORY
+            break
+        added[place] = True
+    if result.status != ACK_NO_MEMORY:
+        result.words[0] = state.acks.ranges.count
+        ack_check_places(&state, added, 0, violation)
+        ack_state_add_up_to(&state, position(1, 2 * call.arguments[2]), &resumed)
+        result.words[1] = state.acks.ranges.count
+        ack_check_places(&state, added, call.arguments[2], violation)
+    ack_state_destroy(&state)
+
+
 cdef inline AckChange ack_entry(AckRun* run, int64_t number, uint32_t* resumed) noexcept nogil:
     cdef AckChange change
     ack_remember(run.requested, number, number + AK_BATCH)
@@ -352,6 +392,8 @@ cdef inline void ack_apply(
         result.words[0] = i64_load_relaxed(&run.state.size)
     elif call.code == AK_DISPATCH:
         result.words[0] = ack_dispatch(run, call.arguments[0])
+    elif call.code == AK_APART:
+        ack_apart(run, call, result, violation)
     elif call.code == AK_IS_ACKED:
         number += call.arguments[2]
         before = u8_load_acquire(&run.done[number])
@@ -427,6 +469,10 @@ cdef inline void ack_state_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, AK_ENTRIES_AT_ONCE, b"ack_entries", 4, 0)
     ack_place(operation)
     operation_argument(operation, b"pattern", 0, 3 * AK_AT_ONCE - 1)
+    operation = table_operation(table, AK_APART, b"apart", 1, 0)
+    operation_argument(operation, b"entries", 1, AK_SPREAD)
+    operation_argument(operation, b"step", 1, AK_SPREAD - 1)
+    operation_argument(operation, b"up_to", 0, AK_SPREAD - 1)
     ack_place(table_operation(table, AK_UNASKED, b"ack_unasked", 0, 0))
     ack_place(table_operation(table, AK_PRETEND, b"pretend", 0, 0))
     table_operation(table, AK_OPEN_SILENTLY, b"open_silently", 0, 0)

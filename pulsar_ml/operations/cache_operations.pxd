@@ -25,9 +25,11 @@ from pulsar_ml.structures.policy_pass cimport EvictionPass, time_pass
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.position_map cimport MapCursor, map_find
 from pulsar_ml.structures.range_cache cimport (
-    Removed, range_cache_cursor, range_cache_exists, range_cache_size,
+    RangeCache, Removed, range_cache_cursor, range_cache_delete, range_cache_exists, range_cache_new,
+    range_cache_size,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
+from pulsar_ml.structures.status cimport PML_NO_MEMORY
 from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, u8_load_relaxed
 
 
@@ -56,6 +58,7 @@ cdef enum:
     RANGE_CLEAR
     RANGE_SIZE
     RANGE_SWEEP
+    RANGE_OPEN_CLOSE
     # On request: the puts of a suite whose only putter is one thread.
     RANGE_PUT_ALONE
     # A user's mistake that the cache must survive, and mistakes of a cache.
@@ -323,6 +326,15 @@ cdef inline void range_sweep(
                       b"%lld bytes and requeued %lld", run.removed.entries, run.removed.bytes, run.requeued)
 
 
+# The life of one more cache, as of a ledger that opens and closes: passes may scan it meanwhile.
+cdef inline void range_open_close(CacheWorld* world, PmlResult* result) noexcept nogil:
+    cdef RangeCache* cache = range_cache_new(&world.memory, &world.policy.base.intake)
+    if cache is NULL:
+        result.status = PML_NO_MEMORY
+    else:
+        range_cache_delete(cache)
+
+
 # Mistakes, for the tests.
 cdef inline void range_mistake(
     CacheWorld* world, int32_t thread, int32_t code, int64_t cache, int64_t key, PmlResult* result,
@@ -384,6 +396,8 @@ cdef inline bint range_common_apply(
         range_size(world, cache, result, violation)
     elif call.code == RANGE_SWEEP:
         range_sweep(world, thread, call.arguments[0], result, violation)
+    elif call.code == RANGE_OPEN_CLOSE:
+        range_open_close(world, result)
     elif call.code <= RANGE_MISCOUNT:
         range_mistake(world, thread, call.code, cache, key, result, violation)
     else:
@@ -438,6 +452,7 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     operation_argument(operation, b"cache", 0, 2)
     operation = table_operation(table, RANGE_SWEEP, b"sweep", 12, 0)
     operation_argument(operation, b"steps", 1, 64)
+    table_operation(table, RANGE_OPEN_CLOSE, b"open_close", 4, 0)
     world_operation(table, RANGE_PUT_ALONE, b"put_alone", 0, b"expected_reads", -1, 3)
     table.operations[RANGE_PUT_ALONE].role = 1
     world_operation(table, RANGE_OVER_RELEASE, b"over_release", 0, NULL, 0, 0)

@@ -18,12 +18,13 @@ from pulsar_ml.structures.delay_bucket cimport (
 )
 from pulsar_ml.structures.delayed_table cimport DelayTable, table_next
 from pulsar_ml.structures.entry_set cimport (
-    BLOCK_ARRAY, BLOCK_BITMAP, BLOCK_RUNS, SET_ARRAY_MOST, SET_WORDS, EntrySet, SetBlock,
+    BLOCK_ARRAY, BLOCK_BITMAP, BLOCK_RUNS, SET_ARRAY_MOST, SET_LEAST, SET_WORDS, EntrySet, SetBlock,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock_read
 from pulsar_ml.sync.atomics cimport (
-    i64_cas_weak_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64,
+    i32_load_relaxed, i64_cas_weak_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed,
+    pml_i32, pml_i64,
 )
 from pulsar_ml.sync.bits cimport count_ones
 from pulsar_ml.sync.memory cimport allocate_zeroed
@@ -31,7 +32,7 @@ from pulsar_ml.sync.memory cimport allocate_zeroed
 
 cdef enum:
     DELAY_NOTED = 64        # messages that notes are kept of; single messages are among them
-    DELAY_LEDGER_BITS = 17  # numbers of one ledger
+    DELAY_LEDGER_BITS = 17  # most numbers of one ledger, as a power of two
     DELAY_LEDGER = 3        # the first one
     DELAY_BATCH = 40        # a request for so many or more is one for all
     DELAY_CHUNK = 64        # messages of one call of the structure
@@ -44,6 +45,8 @@ cdef struct DelayClocks:
 
 cdef struct DelayNotes:
     pml_i64 most_tick       # of all that were set
+    int64_t ledger_bits     # numbers of one ledger, as a power of two
+    pml_i32 taken           # a call that may take messages out has begun
     bint strict
     pml_i64[64] earliest    # delivery time of a message
     pml_i64[64] tracked     # how often it was kept
@@ -70,20 +73,24 @@ cdef inline int64_t delay_latest(const DelayClocks* clocks) noexcept nogil:
     return latest
 
 
-cdef inline void delay_notes_init(DelayNotes* notes, int64_t tick, bint strict) noexcept nogil:
+cdef inline void delay_notes_init(
+    DelayNotes* notes, int64_t tick, bint strict, int64_t ledger_bits
+) noexcept nogil:
     cdef int64_t i
     i64_store_relaxed(&notes.most_tick, tick)
     notes.strict = strict
+    notes.ledger_bits = ledger_bits
     for i in range(DELAY_NOTED):
         i64_store_relaxed(&notes.earliest[i], INT64_MAX)
 
 
-cdef inline Position delay_position(int64_t number) noexcept nogil:
-    return position(DELAY_LEDGER + (number >> DELAY_LEDGER_BITS), number & ((1 << DELAY_LEDGER_BITS) - 1))
+cdef inline Position delay_position(const DelayNotes* notes, int64_t number) noexcept nogil:
+    return position(DELAY_LEDGER + (number >> notes.ledger_bits),
+                    number & ((<int64_t>1 << notes.ledger_bits) - 1))
 
 
-cdef inline int64_t delay_number(Position at) noexcept nogil:
-    return (at.ledger_id - DELAY_LEDGER) << DELAY_LEDGER_BITS | at.entry_id
+cdef inline int64_t delay_number(const DelayNotes* notes, Position at) noexcept nogil:
+    return (at.ledger_id - DELAY_LEDGER) << notes.ledger_bits | at.entry_id
 
 
 # The distance between the messages of a run that begins there.
@@ -128,7 +135,7 @@ cdef inline uint64_t delay_take(
         # already.
         allowed = add_saturating(now, i64_fetch_add_relaxed(&notes.most_tick, 0))
     for i in range(count):
-        number = delay_number(got[i])
+        number = delay_number(notes, got[i])
         digest = digest * <uint64_t>0x100000001B3 + <uint64_t>(number + 1)
         if number < DELAY_NOTED:
             i64_fetch_add_relaxed(&notes.returned[number], 1)
@@ -161,9 +168,25 @@ cdef inline int64_t delay_recount(const SetBlock* block, PmlViolation* violation
     return n
 
 
+# An array that grew, from which nothing was taken: it had more than a quarter as many runs as
+# values when it grew, and each value since then joined two runs at most.
+cdef inline void delay_check_form(const SetBlock* block, PmlViolation* violation) noexcept nogil:
+    cdef int32_t grown_at = block.room // 2 - 1
+    cdef int32_t runs = 1
+    cdef int32_t i
+    if block.form != BLOCK_ARRAY or block.room <= SET_LEAST or block.used <= grown_at:
+        return
+    for i in range(1, block.used):
+        runs += block.values[i] != block.values[i - 1] + 1
+    if runs < grown_at // 4 + 1 - (block.used - grown_at):
+        violate(violation, b"ES-4", b"an array with room for %lld has %lld values in %lld runs", block.room,
+                block.used, runs)
+
+
 # Under the bucket's lock: every set is what its counts say. Adds up the messages and the bytes.
+# `whole`: nothing was taken from the bucket.
 cdef inline void delay_inspect_bucket(
-    const DelayBucket* bucket, int64_t* count, int64_t* bytes, PmlViolation* violation
+    const DelayBucket* bucket, bint whole, int64_t* count, int64_t* bytes, PmlViolation* violation
 ) noexcept nogil:
     cdef DelayLedger* ledger
     cdef int64_t in_bucket = 0
@@ -182,6 +205,8 @@ cdef inline void delay_inspect_bucket(
                         ledger.entries.blocks[j].base, 0, 0)
             bytes[0] += ledger.entries.blocks[j].room * <int64_t>sizeof(uint16_t)
             in_set += ledger.entries.blocks[j].count
+            if whole:
+                delay_check_form(&ledger.entries.blocks[j], violation)
             expect_equal(violation, b"I91", b"members of a block",
                          delay_recount(&ledger.entries.blocks[j], violation), ledger.entries.blocks[j].count)
         expect_equal(violation, b"I91", b"members of a set", in_set, ledger.entries.count)
@@ -192,7 +217,7 @@ cdef inline void delay_inspect_bucket(
 
 # Every bucket under its lock; how many messages are in all. `there`: which of those with notes.
 cdef inline int64_t delay_inspect_table(
-    DelayTable* table, bint* there, int64_t* bytes, PmlViolation* violation
+    DelayTable* table, const DelayNotes* notes, bint* there, int64_t* bytes, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t key = 0
     cdef int64_t count = 0
@@ -210,11 +235,12 @@ cdef inline int64_t delay_inspect_table(
         stamped_lock_read(&bucket.lock)
         owned = bucket.owner == <void*>table and bucket.key == key
         if owned:
-            delay_inspect_bucket(bucket, &count, bytes, violation)
+            # In the section: a call that takes out sets the note before its own.
+            delay_inspect_bucket(bucket, not i32_load_relaxed(&notes.taken), &count, bytes, violation)
             n = bucket_copy(bucket, position(-1, -1), got, 64)
             for i in range(n):
-                if there is not NULL and delay_number(got[i]) < DELAY_NOTED:
-                    there[delay_number(got[i])] = True
+                if there is not NULL and delay_number(notes, got[i]) < DELAY_NOTED:
+                    there[delay_number(notes, got[i])] = True
         elif there is not NULL:
             violate(violation, b"I98", b"the bucket of %lld is another one", key, 0, 0)
         stamped_unlock_read(&bucket.lock)

@@ -10,25 +10,27 @@ from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
-    DELAY_BATCH, DELAY_CHUNK, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
+    DELAY_BATCH, DELAY_CHUNK, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
     delay_inspect_table, delay_latest, delay_note_time, delay_notes_init, delay_number, delay_position,
     delay_stride, delay_take, delay_time, raise_to,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
-from pulsar_ml.structures.delay_bucket cimport DelayBucket
+from pulsar_ml.structures.delay_bucket cimport DelayBucket, bucket_at
 from pulsar_ml.structures.delayed_manager cimport (
     delayed_manager_buckets, delayed_manager_bytes, delayed_manager_count, delayed_manager_fire,
     delayed_manager_next_fire, delayed_manager_set_tick, delayed_view_add, delayed_view_clear,
     delayed_view_count, delayed_view_has_message, delayed_view_mark_delete, delayed_view_scheduled,
     delayed_view_should_pause,
 )
+from pulsar_ml.structures.delayed_table cimport table_next
 from pulsar_ml.structures.delayed_tracker cimport DELAY_CLOSED, DELAY_NO_MEMORY, DELAY_TRACKED, TIMER_OFF
 from pulsar_ml.structures.delayed_views cimport (
     DelayedFactory, DelayedManager, DelayedSettings, DelayedView, delayed_factory_destroy,
     delayed_factory_init, delayed_view_close, delayed_view_free, delayed_view_open,
 )
+from pulsar_ml.structures.entry_set cimport SetBlock
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
@@ -73,6 +75,7 @@ cdef enum:
     DV_TRIGGER_CLOSED
     DV_EARLY
     DV_TWIN
+    DV_LOOSE
 
 
 # The notes about a view, kept beside it.
@@ -91,7 +94,7 @@ cdef struct ManagerRun:
     DelayedFactory factory
     DelayNotes[2] notes     # by topic
     DelayClocks clocks
-    int64_t start
+    int64_t start           # of the last thread's clock; each is ahead of the next one's
     int64_t messages        # that single calls name
     pml_i32 wrong           # a view was triggered after its close
     pml_u32 monitor         # of what follows
@@ -115,6 +118,8 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
     if not delay_clocks_init(&run.clocks, threads, settings[3]):
         release(run)
         return NULL
+    for i in range(threads):
+        run.clocks.times[i] += (threads - 1 - i) * settings[7]
     if delayed_factory_init(
             &run.factory, DelayedSettings(settings[0], settings[1] != 0, settings[2], settings[4], 1.0),
             manager_triggered, run, 3, 1 << 16) != PML_OK:
@@ -124,7 +129,7 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
     run.start = settings[3]
     run.messages = 2 << settings[5]
     for i in range(DV_TOPICS):
-        delay_notes_init(&run.notes[i], settings[0], settings[1] != 0)
+        delay_notes_init(&run.notes[i], settings[0], settings[1] != 0, settings[6])
     for i in range(DV_SLOTS):
         if manager_run_open(run, i, &opened) != DELAY_TRACKED:
             manager_run_destroy(run)
@@ -204,7 +209,7 @@ cdef inline void manager_run_add(
     for i in range(entries):
         number = first + i * delay_stride(first)
         delay_note_time(notes, number, deliver_at)
-        result.status = delayed_view_add(note.view, delay_position(number), deliver_at, now)
+        result.status = delayed_view_add(note.view, delay_position(notes, number), deliver_at, now)
         if result.status != DELAY_TRACKED:
             break
         if number < DELAY_NOTED:
@@ -217,7 +222,7 @@ cdef inline void manager_run_scheduled(
     cdef Position[64] got
     cdef uint64_t digest = 0
     cdef int64_t room = most if most < DELAY_BATCH else DELAY_CHUNK
-    cdef int64_t n, i
+    cdef int64_t n, i, number
     while True:
         i32_store_relaxed(&note.due, 0)
         n = delayed_view_scheduled(note.view, got, room, now)
@@ -229,8 +234,9 @@ cdef inline void manager_run_scheduled(
             i32_store_relaxed(&note.due, 1)
         digest = delay_take(&run.notes[note.topic], digest, got, n, now, violation)
         for i in range(n):
-            if delay_number(got[i]) < DELAY_NOTED:
-                u8_store_relaxed(&note.returned[delay_number(got[i])], 1)
+            number = delay_number(&run.notes[note.topic], got[i])
+            if number < DELAY_NOTED:
+                u8_store_relaxed(&note.returned[number], 1)
         result.words[0] += n
         if most < DELAY_BATCH or n < DELAY_CHUNK:
             break
@@ -240,6 +246,8 @@ cdef inline void manager_run_scheduled(
 cdef inline void manager_mistake(ManagerRun* run, int64_t code) noexcept nogil:
     cdef ViewNote* note = manager_note(run, 0)
     cdef DelayedManager* manager = note.view.manager
+    cdef SetBlock* block
+    cdef int64_t key = 0
     if code == DV_MISCOUNT:
         i64_fetch_add_relaxed(&manager.table.count, 1)
     elif code == DV_DISARM:
@@ -256,6 +264,10 @@ cdef inline void manager_mistake(ManagerRun* run, int64_t code) noexcept nogil:
         run.notes[0].strict = True
     elif code == DV_TWIN:
         note.view.subscription = DV_SLOTS - 1
+    elif code == DV_LOOSE:
+        block = bucket_at(
+            manager.table.buckets, table_next(&manager.table, &key, INT64_MAX, False)).ledgers.entries.blocks
+        block.room = 2 * block.used
 
 
 cdef inline void manager_of_view(
@@ -269,6 +281,7 @@ cdef inline void manager_of_view(
     elif call.code == DV_ADD_MANY:
         manager_run_add(run, note, 0, call.arguments[1], call.arguments[2], now, result)
     elif call.code == DV_CLOSE:
+        i32_store_relaxed(&run.notes[note.topic].taken, 1)
         if delayed_view_close(view):
             i32_store_relaxed(&note.closed, 1)
         else:
@@ -286,9 +299,10 @@ cdef inline void manager_of_view(
         result.words[0] = delayed_view_clear(view)
         i32_store_relaxed(&note.due, 1)
     elif call.code == DV_MARK_DELETE:
+        i32_store_relaxed(&run.notes[note.topic].taken, 1)
         raise_to(&note.most_marked, call.arguments[1] % run.messages)
         result.words[0] = delayed_view_mark_delete(
-            view, delay_position(call.arguments[1] % run.messages), now)
+            view, delay_position(&run.notes[note.topic], call.arguments[1] % run.messages), now)
         i32_store_relaxed(&note.due, 1)
     elif call.code == DV_SET_TICK:
         raise_to(&run.notes[note.topic].most_tick, call.arguments[1])
@@ -302,7 +316,7 @@ cdef inline void manager_of_view(
     elif call.code == DV_TOPIC:
         result.words[0] = delayed_manager_count(view.manager)
         result.words[1] = delayed_manager_buckets(view.manager)
-        delay_inspect_table(&view.manager.table, NULL, &at, violation)
+        delay_inspect_table(&view.manager.table, &run.notes[note.topic], NULL, &at, violation)
 
 
 cdef inline void manager_apply(
@@ -339,7 +353,8 @@ cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolatio
     for i in range(DELAY_NOTED):
         there[i] = False
     expect_equal(violation, b"I91", b"messages of a topic", delayed_manager_count(note.view.manager),
-                 delay_inspect_table(&note.view.manager.table, there, &bytes, violation))
+                 delay_inspect_table(
+                     &note.view.manager.table, &run.notes[note.topic], there, &bytes, violation))
     expect_equal(violation, b"ES-3", b"bytes of a topic",
                  i64_load_relaxed(&note.view.manager.table.bytes), bytes)
     expect_equal(violation, b"ES-3", b"bytes of a topic with its buckets",
@@ -406,7 +421,8 @@ cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept
         note = &run.views[i]
         delayed_view_close(note.view)
         i32_store_relaxed(&note.closed, 1)
-        if delayed_view_add(note.view, delay_position(1), INT64_MAX, 0) != DELAY_CLOSED:
+        if delayed_view_add(
+                note.view, delay_position(&run.notes[note.topic], 1), INT64_MAX, 0) != DELAY_CLOSED:
             violate(violation, b"I100", b"a closed view takes messages", 0, 0, 0)
         manager_run_scheduled(run, note, 1, INT64_MAX, &ignored, violation)
         expect_equal(violation, b"I100", b"the answer of a closed view", ignored.status, DELAY_CLOSED)
@@ -428,6 +444,8 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"start", -40, 40)
     table_setting(table, b"prune_interval", 0, 20)
     table_setting(table, b"spread", 0, 5)
+    table_setting(table, b"ledger_bits", 1, DELAY_LEDGER_BITS)
+    table_setting(table, b"clocks_apart", 0, 40)
     operation = table_operation(table, DV_OPEN, b"open", 3, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
     operation = table_operation(table, DV_CLOSE, b"close", 1, 0)
@@ -455,7 +473,7 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"message", 0, DELAY_NOTED - 1)
     operation = table_operation(table, DV_SET_TICK, b"set_tick", 1, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation_argument(operation, b"milliseconds", 0, 40)
+    operation_argument(operation, b"tick", 0, 40)
     operation = table_operation(table, DV_FIRE, b"fire", 6, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
     operation = table_operation(table, DV_TIMER, b"timer", 2, 0)
@@ -473,3 +491,4 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_operation(table, DV_TRIGGER_CLOSED, b"trigger_closed", 0, 0)
     table_operation(table, DV_EARLY, b"early", 0, 0)
     table_operation(table, DV_TWIN, b"twin", 0, 0)
+    table_operation(table, DV_LOOSE, b"loose", 0, 0)

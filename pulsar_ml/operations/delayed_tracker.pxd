@@ -7,7 +7,7 @@ from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
-    DELAY_BATCH, DELAY_CHUNK, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
+    DELAY_BATCH, DELAY_CHUNK, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
     delay_inspect_bucket, delay_latest, delay_note_time, delay_notes_init, delay_position, delay_stride,
     delay_take, delay_time, raise_to,
 )
@@ -79,7 +79,7 @@ cdef inline void* tracker_run_create(const int64_t* settings, int32_t threads) n
         release(run)
         return NULL
     delayed_tracker_init(&run.tracker, &run.buckets, settings[0], settings[1] != 0, settings[2])
-    delay_notes_init(&run.notes, settings[0], settings[1] != 0)
+    delay_notes_init(&run.notes, settings[0], settings[1] != 0, DELAY_LEDGER_BITS)
     run.start = settings[3]
     run.messages = 2 << settings[4]
     return run
@@ -109,7 +109,8 @@ cdef inline void tracker_inspect(TrackerRun* run, PmlViolation* violation) noexc
             break
         bucket = bucket_at(&run.buckets, handle)
         buckets += 1
-        delay_inspect_bucket(bucket, &count, &bytes, violation)
+        delay_inspect_bucket(
+            bucket, not i32_load_relaxed(&run.notes.taken), &count, &bytes, violation)
         if not bucket.count:
             violate(violation, b"I92", b"the bucket of %lld is empty", key, 0, 0)
         if bucket.owner != <void*>tracker or bucket.key != key:
@@ -151,7 +152,8 @@ cdef inline void tracker_run_add(
     for i in range(entries):
         number = first + i * delay_stride(first)
         delay_note_time(&run.notes, number, deliver_at)
-        result.status = delayed_tracker_add(&run.tracker, delay_position(number), deliver_at, now)
+        result.status = delayed_tracker_add(
+            &run.tracker, delay_position(&run.notes, number), deliver_at, now)
         if result.status != DELAY_TRACKED:
             break
         if number < DELAY_NOTED:
@@ -165,6 +167,7 @@ cdef inline void tracker_run_scheduled(
     cdef uint64_t digest = 0
     cdef int64_t room = most if most < DELAY_BATCH else DELAY_CHUNK
     cdef int64_t n
+    i32_store_relaxed(&run.notes.taken, 1)
     while True:
         n = delayed_tracker_scheduled(&run.tracker, got, room, now)
         digest = delay_take(&run.notes, digest, got, n, now, violation)
@@ -217,6 +220,7 @@ cdef inline void tracker_apply(
         result.words[0] = delayed_tracker_should_pause(&run.tracker, now)
     elif call.code == DT_CLEAR:
         i32_store_relaxed(&run.cleared, 1)
+        i32_store_relaxed(&run.notes.taken, 1)
         delayed_tracker_clear(&run.tracker)
     elif call.code == DT_SET_TICK:
         raise_to(&run.notes.most_tick, call.arguments[0])

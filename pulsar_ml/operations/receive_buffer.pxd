@@ -42,6 +42,7 @@ cdef enum:
     RB_SLOTS = 4
     RB_MOST_BYTES = 60
     RB_FIRST_CAPACITY = 64
+    RB_STEP = 16            # bytes, between the small sizes of a receive buffer
 
 
 cdef enum:
@@ -102,7 +103,9 @@ cdef inline void* buffer_create(const int64_t* settings, int32_t threads) noexce
     run.threads = threads
     complete = entry_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK
     for i in range(threads):
-        receive_size_init(&run.receivers[i].size, 16, 64, 256)
+        receive_size_init(&run.receivers[i].size, <uint32_t>settings[2],
+                          <uint32_t>(settings[2] + RB_STEP * settings[3]),
+                          <uint32_t>(settings[2] + RB_STEP * (settings[3] + settings[4])))
         run.receivers[i].buffer = receive_buffer_new(&run.books, RB_FIRST_CAPACITY)
         complete = complete and run.receivers[i].buffer is not NULL
     if not complete:
@@ -266,7 +269,8 @@ cdef inline void buffer_apply(
     if call.code == RB_RECEIVE:
         buffer_receive(run, receiver, <uint32_t>call.arguments[0], result)
     elif call.code == RB_GUESS:
-        receive_size_record(&receiver.size, call.arguments[0])
+        # Reads of a size, and of one byte less or more: a size changes at those.
+        receive_size_record(&receiver.size, max(RB_STEP * call.arguments[0] + call.arguments[1], <int64_t>0))
         result.words[1] = receive_size_next(&receiver.size)
     elif call.code == RB_PASS:
         result.words[1] = hands_pass(hands, &run.mailboxes[call.arguments[0]]) != 0
@@ -429,10 +433,14 @@ cdef inline void receive_buffer_subject(SubjectTable* table) noexcept nogil:
     table.subject.max_threads = RB_MOST_THREADS
     table_setting(table, b"chunk_bits", 0, 4)
     table_setting(table, b"limit", 2, RB_MOST_HANDLES)
+    table_setting(table, b"least", 1, 64)
+    table_setting(table, b"first_above", 0, 8)
+    table_setting(table, b"most_above", 0, 40)
     operation = table_operation(table, RB_RECEIVE, b"receive", 4, 0)
     operation_argument(operation, b"capacity", 1, 128)
-    operation = table_operation(table, RB_GUESS, b"guess", 1, 0)
-    operation_argument(operation, b"bytes", 0, 300)
+    operation = table_operation(table, RB_GUESS, b"guess", 4, 0)
+    operation_argument(operation, b"steps", 0, 40)
+    operation_argument(operation, b"bytes", -1, 1)
     operation = table_operation(table, RB_CUT, b"cut", 6, 0)
     operation_argument(operation, b"bytes", 0, RB_MOST_BYTES)
     hands_operation(table, RB_COPY, b"copy", 3)

@@ -15,6 +15,7 @@ REPLAY = 1
 KINDS = 3
 
 LEDGERS, ENTRIES, BATCH = 3, 6, 3
+SPREAD = 311  # places of entries that do not touch
 
 At = tuple[int, int]
 
@@ -73,6 +74,12 @@ RESUMED = (
 )
 
 
+def ranges_apart(entries: int, step: int, up_to: int) -> tuple[int, int]:
+    """The ranges of so many entries that do not touch, and those above one of the places."""
+    places = [i * step % SPREAD for i in range(entries)]
+    return entries, sum(place > up_to for place in places)
+
+
 class Model:
     """The operations of the subject ``ack_state``.
 
@@ -83,7 +90,7 @@ class Model:
     fresh = False
     scarce = False
     foresees = True
-    allocates = frozenset({"store"})
+    allocates = frozenset({"store", "apart"})
     weak: ClassVar[Mapping[str, str]] = {
         "ack_entry": RESUMED,
         **dict.fromkeys(
@@ -133,6 +140,8 @@ class Model:
                 resumed = sum(1 << kind for kind in range(KINDS) if self.waiting[kind])
                 self.waiting = [0] * KINDS
             return answer(status, resumed, *counts)
+        if operation == "apart":
+            return answer(NEW, *ranges_apart(*arguments))
         self.know(thread)
         if operation == "is_acked":
             at = (1 + arguments[0], arguments[1])
@@ -247,6 +256,9 @@ class Model:
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
         status, (word, *rest) = result
+        if operation == "apart":
+            refused = self.scarce and result == answer(NO_MEMORY)
+            return refused or self.step(operation, arguments, thread=thread) == result
         if operation == "store":
             if self.scarce and result == answer(NO_MEMORY):
                 self.know(thread)

@@ -145,7 +145,9 @@ class Model:
         self.tick = settings["tick"]
         self.rule = Rule(self.tick, bool(settings["strict"]))
         self.lookahead = settings["lookahead"]
-        self.clocks = [settings["start"]] * threads
+        self.clocks = [
+            settings["start"] + i * settings["clocks_apart"] for i in reversed(range(threads))
+        ]
         self.messages = 2 << settings["spread"]
         self.n_topics = 0  # topics
         self.current: list[Topic | None] = [None] * TOPICS

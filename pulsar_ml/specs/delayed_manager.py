@@ -77,7 +77,7 @@ class Model:
         self.lookahead = settings["lookahead"]
         self.prune_interval = settings["prune_interval"]
         self.start = settings["start"]
-        self.clocks = [self.start] * threads
+        self.clocks = [self.start + i * settings["clocks_apart"] for i in reversed(range(threads))]
         self.messages = 2 << settings["spread"]
         self.clock = self.start  # of the thread whose call it is
         self.topics: dict[int, Topic] = {}

@@ -344,6 +344,8 @@ class Model:
             self.numbers[thread] += status != NO_MEMORY
             self.refused[thread] += status == NO_MEMORY
             return result in (answer(MISMATCH), answer(NO_MEMORY))
+        if operation == "open_close" and self.scarce and status == NO_MEMORY:
+            return result == answer(NO_MEMORY)
         return result == answer(0)
 
     def empty(self, wrappers: int) -> bool:

@@ -27,8 +27,8 @@ class Model:
     operations: frozenset[str] = frozenset(
         {
             "put", "put_late", "put_foreign", "get", "hold", "release", "dispatch", "expect", "drop",
-            "read_range", "visit", "exists", "remove_range", "clear", "size", "sweep", "put_alone",
-            "over_release",
+            "read_range", "visit", "exists", "remove_range", "clear", "size", "sweep", "open_close",
+            "put_alone", "over_release",
         }
     )  # fmt: skip
 
@@ -240,6 +240,9 @@ class Model:
         self.policy.run(nothing_old, steps)
         words[0] = nothing_old.missing
         return 0
+
+    def open_close(self, words: Words, thread: int) -> int:
+        return OK
 
     def over_release(self, words: Words, thread: int, cache: int, key: int) -> int:
         entry = self.retain(words, cache, key)

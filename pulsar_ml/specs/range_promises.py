@@ -36,5 +36,6 @@ PROMISES: Mapping[str, str] = {
     "caller removed.",
     "sweep": "No entry is removed. The wrappers dropped were empty, and are at most as many "
     "as the entries that are gone.",
+    "open_close": "The cache is the call's own. No other call sees it.",
     "over_release": "As get. From then on any answer about the key is legal.",
 }

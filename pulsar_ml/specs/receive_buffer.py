@@ -12,6 +12,7 @@ from pulsar_ml.specs.hands import Hands
 DONE, NO_MEMORY, NOT_HELD, HANDS_FULL, LAST, TAKEN, EMPTY, NO_ROOM = range(8)
 
 SLOTS = 4
+STEP = 16  # bytes between the small sizes
 FIRST_CAPACITY = 64  # bytes of the buffer that each thread has from the start
 
 # The sizes that buffers may have, as Netty has them.
@@ -71,7 +72,10 @@ class Model:
         self.takes = 0  # up to the number of objects
         self.hands: Hands[Entry] = Hands(threads)
         self.room = [FIRST_CAPACITY] * threads  # bytes left in the thread's buffer
-        self.guesses = [Guess(16, 64, 256) for _ in range(threads)]
+        least = settings["least"]
+        first = least + STEP * settings["first_above"]
+        most = first + STEP * settings["most_above"]
+        self.guesses = [Guess(least, first, most) for _ in range(threads)]
         self.slots: list[Entry | None] = [None] * SLOTS
         self.filled = [False] * SLOTS  # ever
         self.emptied = [-1] * SLOTS  # the thread that took out of each last
@@ -85,7 +89,7 @@ class Model:
             self.room[thread] = arguments[0]
             return DONE, 0
         if operation == "guess":
-            self.guesses[thread].record(arguments[0])
+            self.guesses[thread].record(max(STEP * arguments[0] + arguments[1], 0))
             return DONE, self.guesses[thread].next()
         if operation == "pass_on":
             return DONE, self.hands.exchange(thread, arguments[0])

@@ -9,6 +9,7 @@
 #              ES-2 blocks ascend and none is empty; values and runs ascend, and runs do not touch
 #              each other.
 #              ES-3 the bytes that the calls report are the bytes that are allocated.
+#              ES-4 an array that grows has more than a quarter as many runs as values.
 # Ordering     That of the lock around it.
 # Reclamation  The memory goes with its last member.
 # Not promised The smallest form at every moment.

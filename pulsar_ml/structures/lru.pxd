@@ -62,8 +62,6 @@ cdef inline bint lru_init(PolicyBase* base) noexcept nogil:
 cdef inline void lru_destroy(PolicyBase* base) noexcept nogil:
     cdef LruList* list = <LruList*>base.state
     cdef uint32_t i
-    if list.chunks is NULL:
-        return
     for i in range(list.end_chunks):
         release(list.chunks[i])
     release(list.chunks)

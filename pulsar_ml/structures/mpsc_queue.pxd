@@ -51,8 +51,9 @@ cdef struct MpscQueue:
 
 
 cdef inline MpscChunk* mpsc_new_chunk(MpscQueue* queue) noexcept nogil:
-    # All slots of the spare are 0: the consumer cleared each after polling it.
-    cdef void* spare = ptr_load_acquire(&queue.spare)
+    # Only compared: the exchange that takes the spare acquires it. All its slots are 0: the
+    # consumer cleared each after polling it.
+    cdef void* spare = ptr_load_relaxed(&queue.spare)
     if spare is not NULL and ptr_cas_strong_acq_rel(&queue.spare, &spare, NULL):
         ptr_store_relaxed(&(<MpscChunk*>spare).next, NULL)
         return <MpscChunk*>spare

@@ -215,6 +215,7 @@ cdef inline void range_cache_adopt(RangeCache* cache, Position key, uint32_t ent
     cdef uint32_t handle = map_find(&cache.map, key)
     cdef EntryWrapper* wrapper
     cdef uint32_t cached
+    # It left meanwhile. Wrapper 0 holds no position, and nobody needs its lock.
     if not handle:
         return
     wrapper = wrapper_at(&memory.wrappers, handle)

@@ -27,6 +27,7 @@ SUITE = Suite(
         "exists": 4,
         "remove_range": 10,
         "clear": 1,
+        "open_close": 1,
         "size": 4,
         "tick": 4,
         "free": 6,

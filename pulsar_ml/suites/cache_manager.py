@@ -27,6 +27,7 @@ SUITE = Suite(
         "remove_range": 16,
         "clear": 1,
         "sweep": 2,
+        "open_close": 2,
         "tick": 8,
         "trigger": 6,
         "evict": 6,
@@ -53,7 +54,9 @@ SUITE = Suite(
             "configure": 6,
             "serve": 6,
         },
-        settings={"max_size": (0, 4096)},
+        # A few puts fill the cache.
+        settings={"max_size": (0, 300)},
+        spans={"max_size": (0, 300)},
         kinds=("policy",),
         lives=(
             ("put", "put", "evict"),

@@ -34,11 +34,17 @@ SUITE = Suite(
             "timer": 2,
             "topic": 1,
         },
+        # Most delays end within what a few calls let pass, and clocks differ by more than that.
+        spans={"delay": (0, 24), "milliseconds": (4, 40)},
+        settings={"clocks_apart": (4, 40), "start": (0, 40), "tick": (0, 8)},
         lives=(
             ("add", "pass_time", "fire"),
             ("add", "pass_time", "scheduled", "mark_delete"),
             ("add", "mark_delete", "mark_delete", "add"),
             ("open", "add", "close", "open"),
+            ("close", "open", "add"),
+            ("mark_delete", "mark_delete", "add", "count"),
+            ("add", "pass_time", "scheduled", "add", "scheduled"),
         ),
     ),
     alone=ControlledSize(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
-MESSAGES = named("I91 I93 I94 I95 ES-2 ES-3 OP-1")
+MESSAGES = named("I91 I93 I94 I95 ES-2 ES-3 ES-4 OP-1")
 
 SUITE = Suite(
     name="delayed_tracker",

@@ -25,9 +25,11 @@ SUITE = Suite(
         # A few calls put a few entries: passes end and stop among them.
         spans={"slice": (1, 3), "age": (0, 3), "bytes": (40, 300)},
         lives=(
-            ("put", "put", "put", "free"),
-            ("put", "put", "expire", "put"),
+            ("put", "put", "put", "free", "expire"),
+            ("put", "put", "expire", "free", "put"),
             ("put", "get", "free", "put"),
+            ("put", "put", "configure", "free"),
+            ("open_close", "put", "free", "open_close"),
             ("put", "put", "put", "put", "put", "two_passes"),
         ),
     ),

@@ -23,11 +23,14 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         kinds=("policy",),
+        spans={"age": (0, 12), "bytes": (1, 200)},
         lives=(
             ("put", "expire", "put"),
             ("put", "dispatch", "free"),
             ("put", "put", "get", "free"),
             ("put", "remove_range", "put"),
+            ("put", "put", "free", "remove_range"),
+            ("put", "put", "configure", "free"),
         ),
     ),
 )

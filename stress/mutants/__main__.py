@@ -7,8 +7,9 @@
 
 Automatic mutants are made by the engine: each atomic of the structures one step weaker, each fence
 dropped, each lock ignored. Their results are in stress/mutants/data/faults.csv; results of today's
-sources are not made again. Exit codes: 0 done; 1 a fault was not noticed and has no reason; 2 usage
-error; 4 failed.
+sources are not made again, and with --missing neither are those of older sources. A fault is hunted
+in all suites that execute it; a SUITE limits the run to the faults that it executes. Exit codes: 0
+done; 1 a fault was not noticed and has no reason; 2 usage error; 4 failed.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ def main() -> int:
         if "--faults" in arguments:
             from stress.mutants.faults.run import run_faults
 
-            return run_faults(names)
+            return run_faults(names, missing="--missing" in arguments)
         if arguments in ([], ["--checked"]):
             print(build(checked=bool(arguments)))
             return 0

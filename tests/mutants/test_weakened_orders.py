@@ -21,6 +21,7 @@ from stress.mutants.faults.results import (
     unexplained,
     write,
 )
+from stress.mutants.faults.run import executed_by
 from stress.mutants.faults.weakened_orders import Fault, campaigns, faults, hunt
 from tests.spark import contrary_suites
 
@@ -51,6 +52,16 @@ def test_a_needed_order_is_found() -> None:
     assert (noticed.suite, noticed.verdict) == ("refcount", "data race")
     assert "| refcount, refcount_release |" in fault_tables([noticed])
     assert not unexplained([noticed])
+
+
+def test_faults_of_a_suite_are_hunted_in_all_suites_that_execute_them() -> None:
+    """A run for one suite replaces a row by what all suites see, not by what this one misses."""
+    entry, refcount = SUITES["entry"], SUITES["refcount"]
+    every = faults(load_native(CHECKED), [entry, refcount])
+    chosen = executed_by(every, ["entry"])
+    assert {name for fault in chosen for name in fault.suites} == {"entry", "refcount"}
+    assert len(executed_by(every, ["stamped_lock"])) == 0 < len(chosen)
+    assert executed_by(every, []) == every
 
 
 def test_answers_are_noticed_too() -> None:

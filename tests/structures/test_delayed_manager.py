@@ -27,6 +27,7 @@ TestMachine = machine_test("delayed_manager", also=("add_many",))
 
 def started(**settings: int) -> Pair:
     chosen = {"tick": 10, "strict": 0, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5}
+    chosen |= {"ledger_bits": 17, "clocks_apart": 0}
     return Pair("delayed_manager", chosen | settings)
 
 
@@ -206,6 +207,16 @@ def test_a_mistake_is_noticed_at_quiescence(mistake: str, invariant: str) -> Non
         pair.instance.check()
 
 
+def test_an_array_that_should_have_become_runs_is_noticed() -> None:
+    pair = started()
+    for message in (*range(4), *range(10, 16), *range(4, 7)):
+        pair.call("add", MINE, message, 30)
+    assert pair.call("topic", MINE).words[:2] == (13, 1)
+    pair.instance.call("loose")
+    with pytest.raises(InvariantViolation, match="ES-4"):
+        pair.instance.check()
+
+
 def test_a_message_that_comes_early_is_noticed() -> None:
     pair = started()
     pair.call("add", MINE, 1, 12)
@@ -224,6 +235,7 @@ def test_a_trigger_after_the_close_is_noticed() -> None:
 # The judge of concurrent answers: what it accepts and refuses.
 
 SETTINGS = {"tick": 1, "strict": 1, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5}
+SETTINGS |= {"ledger_bits": 17, "clocks_apart": 0}
 
 
 def refused(*rows: Row) -> str:

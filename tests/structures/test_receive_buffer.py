@@ -88,14 +88,22 @@ def test_a_taken_slot_refuses_and_an_empty_one_gives_nothing() -> None:
 
 
 def test_a_full_read_raises_the_size_by_four_and_two_small_ones_lower_it_by_one() -> None:
-    pair = Pair("receive_buffer", {"limit": 4})
-    assert pair.call("guess", 64).words[1] == 128
-    assert pair.call("guess", 1).words[1] == 128
-    assert pair.call("guess", 1).words[1] == 112
-    assert pair.call("guess", 112).words[1] == 176
-    assert pair.call("guess", 300).words[1] == 240
-    assert pair.call("guess", 300).words[1] == 256
-    assert pair.call("guess", 300).words[1] == 256
+    pair = Pair("receive_buffer", {"limit": 4, "least": 16, "first_above": 3, "most_above": 12})
+    assert pair.call("guess", 4, 0).words[1] == 128
+    assert pair.call("guess", 0, 1).words[1] == 128
+    assert pair.call("guess", 0, 1).words[1] == 112
+    assert pair.call("guess", 7, 0).words[1] == 176
+    assert pair.call("guess", 18, 0).words[1] == 240
+    assert pair.call("guess", 18, 0).words[1] == 256
+    assert pair.call("guess", 18, 0).words[1] == 256
+
+
+def test_a_read_of_the_lowest_size_is_a_small_one() -> None:
+    pair = Pair("receive_buffer", {"limit": 4, "least": 16, "first_above": 1, "most_above": 12})
+    assert pair.call("guess", 1, 0).words[1] == 32
+    assert pair.call("guess", 1, 0).words[1] == 16
+    assert pair.call("guess", 1, 0).words[1] == 16
+    assert pair.call("guess", 1, 1).words[1] == 80
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)

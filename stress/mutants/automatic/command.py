@@ -133,7 +133,7 @@ def main(
         alarms = false_alarms(list(SUITES)) if core else []
         if not page_only:
             run(chosen, results, threads=threads)
-        held_out = Results(HELD_OUT).by_key.values()
+        held_out = {seed: Results(path).by_key.values() for seed, path in HELD_OUT.items()}
         target.write_text(page(results.by_key.values(), known, held_out))
     except (UsageError, BadRecordError) as error:
         echo(f"Error: {error}", err=True)

@@ -35,7 +35,11 @@ from stress.mutants.csv_rows import read_rows, write_rows
 from stress.mutants.sources.digests import code_digest, engine_digest, short_digest
 
 DATA = ROOT / "stress" / "mutants" / "data" / "automatic.csv"
-HELD_OUT = DATA.with_name("automatic_held_out.csv")  # a sample that nothing was improved with
+# Samples that nothing was improved with when they were hunted, by their seeds.
+HELD_OUT = {
+    2: DATA.with_name("automatic_held_out.csv"),
+    3: DATA.with_name("automatic_held_out_3.csv"),
+}
 REASONS = DATA.with_name("automatic_reasons.toml")
 NORMAL_95 = 1.959964  # two-sided quantile of the normal distribution
 

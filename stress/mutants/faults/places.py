@@ -26,17 +26,6 @@ NOT_EXECUTED: Mapping[tuple[str, str, str], str] = {
         "Executed if a count is adopted away and given back between the previous load and "
         "retaining. The reason of that load holds for this one."
     ),
-    ("map_directory", "directory_init", "ptr_store_release(&directory.installed, initial)"): (
-        AT_REST + "the suites make their maps before their threads start."
-    ),
-    ("map_directory", "directory_destroy", "ptr_store_release(&directory.installed, NULL)"): (
-        AT_REST + "a map is destroyed after the threads ended."
-    ),
-    (
-        "map_directory",
-        "directory_is_empty",
-        "return i64_load_relaxed(&(<BranchArray*>ptr_load_acquire(&directory.installed)).count) == 0",
-    ): AT_REST + "the check at the end calls it.",
     (
         "object_pool",
         "pool_in_use",
@@ -47,9 +36,6 @@ NOT_EXECUTED: Mapping[tuple[str, str, str], str] = {
         "pool_in_use",
         "if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:",
     ): (AT_REST + "the check at the end counts objects."),
-    ("range_cache", "range_cache_new", "u32_store_release(&cache.open, 1)"): (
-        AT_REST + "the suites make all caches before their threads start."
-    ),
 }
 
 

@@ -12,6 +12,7 @@ from stress.mutants.sources.digests import engine_digest
 from stress.mutants.sources.origin import Origin
 from stress.mutants.table.excluded import EXCLUDED
 from stress.mutants.table.origins import origin_of
+from stress.mutants.table.rare import RARE
 from stress.mutants.table.results import Cell, Results
 from stress.mutants.table.techniques import (
     CORE,
@@ -106,6 +107,7 @@ def page(results: Results, every: Sequence[Case], faults: Sequence[FaultResult])
     text += TAIL.format(threads=LIMITS["threads"].cpu, engine=LIMITS[ENGINE].cpu, stuck=STUCK_SEEDS)
     text += summary(results, every)
     text += first_failures(results, mutants)
+    text += rarely_blind(results, mutants)
     text += overview(results, mutants)
     text += exceptions(results, mutants)
     text += true_core(results, [case for case in every if case.selected is None])
@@ -173,6 +175,36 @@ def first_failures(results: Results, mutants: Sequence[Case]) -> str:
     columns = ("found", "executions", "seconds")
     directed = (f"directed: {columns[0]}", *columns[1:])
     return text + head("mutant", "best blind technique", *columns, *directed) + lines
+
+
+def rarely_blind(results: Results, mutants: Sequence[Case]) -> str:
+    """Mutants that the written programs find with every seed, and no blind technique of the engine
+    does with as many seeds."""
+    lines = ""
+    for case in mutants:
+        written = results.of(case, TECHNIQUES[DIRECTED])
+        if written is None or written.found < written.seeds:
+            continue
+        blind = {
+            one.title: cell
+            for one in COLUMNS
+            if one.name != DIRECTED and (cell := results.of(case, one)) is not None
+        }
+        if any(cell.found == cell.seeds >= written.seeds for cell in blind.values()):
+            continue
+        title, best = max(
+            blind.items(), key=lambda one: (one[1].found / one[1].seeds, one[1].found)
+        )
+        reason = RARE.get(case.label, "**not explained**")
+        if best.found:
+            whole = best.found == best.seeds
+            reason = "no more seeds were tried" if whole else "a part of the seeds finds it"
+        lines += row(case.label, counted(written), f"{counted(best)} of {title}", reason)
+    if not lines:
+        return ""
+    text = "\n### Not found blind with as many seeds\n\nThe written programs find these with every "
+    text += "seed.\n\n"
+    return text + head("mutant", "directed", "best blind", "reason") + lines
 
 
 def effort(cell: Cell | None) -> tuple[str, str, str]:

@@ -167,7 +167,10 @@ def test_the_interval_is_wilsons(found: int, tried: int, low: float, high: float
 def test_every_reason_belongs_to_a_mutant_that_survives() -> None:
     keys = {point.key for point in points()}
     found = {
-        one.key for path in (DATA, HELD_OUT) for one in Results(path).by_key.values() if one.found
+        one.key
+        for path in (DATA, *HELD_OUT.values())
+        for one in Results(path).by_key.values()
+        if one.found
     }
     for key in readings(REASONS):
         assert key in keys, f"no automatic mutant is {key}"
@@ -175,13 +178,15 @@ def test_every_reason_belongs_to_a_mutant_that_survives() -> None:
 
 
 def test_the_page_is_what_the_data_gives() -> None:
-    held_out = Results(HELD_OUT).by_key.values()
+    held_out = {seed: Results(path).by_key.values() for seed, path in HELD_OUT.items()}
     text = page(Results().by_key.values(), readings(REASONS), held_out)
-    assert held_out and text == PAGE.read_text(), (
+    assert all(held_out.values()) and text == PAGE.read_text(), (
         "run `python -m stress.mutants.automatic --page-only`"
     )
     assert text != page([*Results().by_key.values()][1:], readings(REASONS), held_out)
-    assert text != page(Results().by_key.values(), readings(REASONS), [*held_out][1:])
+    assert text != page(
+        Results().by_key.values(), readings(REASONS), {**held_out, 3: [*held_out[3]][1:]}
+    )
 
 
 @pytest.mark.parametrize(
