@@ -28,6 +28,8 @@ ALL = "all"  # strategies
 SEEDS = 1000
 MANY_SEEDS = 10**9  # more than --seconds leave time for
 EXHAUST = "exhaust"  # the strategy of --exhaust, unless one is named
+# Searches of the same executions as exhaust, which reduces where it can and enumerates elsewhere.
+LIKE_EXHAUST = ("reduce", "enumerate")
 PART_EXECUTIONS = 100_000  # of a part of an exhaustive search
 
 
@@ -251,10 +253,10 @@ def engine_options(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def all_strategies() -> tuple[str, ...]:
-    """All strategies of the engine."""
+    """All strategies of the engine whose executions differ: exhaust stands for its variants."""
     from pulsar_ml.harness.engine import OFFERED
 
-    return OFFERED
+    return tuple(name for name in OFFERED if name not in LIKE_EXHAUST)
 
 
 def floor_of(options: SweepOptions) -> float:

@@ -126,8 +126,8 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     multiple=True,
     metavar="NAME",
     group=shared.SEARCH,
-    help="How schedules are chosen. Repeatable, or all: the strategies share the seeds.  "
-    "[default: portfolio]",
+    help="How schedules are chosen. Repeatable, or all (but reduce and enumerate, which search "
+    "what exhaust searches): the strategies share the seeds.  [default: portfolio]",
 )
 @shared.executions(None, "[default: 2000]")
 @shared.ignore
