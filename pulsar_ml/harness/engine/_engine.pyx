@@ -15,8 +15,8 @@ from pulsar_ml.harness.engine.judged_calls cimport (
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS,
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
-    EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
-    engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
+    EngineConfig, EngineDecision, EngineEvent, EngineFailure, EnginePair, EngineStats, EngineStrategy,
+    engine_accept, engine_again, engine_apart, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
     engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
     engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
@@ -53,7 +53,8 @@ cdef class Explorer:
     once, and ``turns``: turns of loops in one operation. A location remembers ``stores`` stores.
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
-    thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
+    thread, kind, value). Half of the executions of "portfolio" depart from them, if there are any,
+    or make one of ``apart`` meet, see :func:`pairs_apart`. ``path`` are the first choices of an exhaustive strategy; ``floor`` of
     them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
     ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
     order of their numbers in such a search. With ``judged`` a run stops at each execution whose
@@ -74,6 +75,7 @@ cdef class Explorer:
     cdef EngineStats stats
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
+    cdef EnginePair* apart
     cdef uint64_t* weakened
     cdef object path_kept, begun_kept
     cdef JudgedCall* places
@@ -88,7 +90,7 @@ cdef class Explorer:
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
-                  decisions=(), weaken=None, path=(), int floor=0, suppress=(),
+                  decisions=(), apart=(), weaken=None, path=(), int floor=0, suppress=(),
                   begun=(), int unreduced=0, bint symmetry=False):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
@@ -146,12 +148,14 @@ cdef class Explorer:
         self.pairs = []
         self.reasons = ()
         self.set_decisions(decisions)
+        self.set_apart(apart)
         self.set_weakened(weaken)
         begin_at(self, path, floor)
         begin_search(self, begun, unreduced, symmetry)
 
     def __dealloc__(self):
         free(self.decisions)
+        free(self.apart)
         free(self.weakened)
         free(self.places)
 
@@ -182,6 +186,21 @@ cdef class Explorer:
             self.decisions[i] = EngineDecision(at=at, thread=thread, kind=kind, value=value)
         self.config.decisions = self.decisions
         self.config.n_decisions = <int32_t>len(decisions)
+        return 0
+
+    cdef int set_apart(self, apart) except -1:
+        cdef int i
+        self.apart = <EnginePair*>calloc(len(apart) + 1, sizeof(EnginePair))
+        if self.apart is NULL:
+            raise MemoryError("no memory for the pairs that are to meet")
+        for i, pair in enumerate(apart):
+            for side, (thread, call_at, at) in enumerate((pair[:3], pair[3:])):
+                if not (0 <= thread < ENGINE_MOST_THREADS and 0 <= call_at <= at < 2**32):
+                    raise UsageError(f"{pair} is no pair of steps: thread, point of its call, its point; twice")
+                self.apart[i].thread[side] = thread
+                self.apart[i].call_at[side], self.apart[i].at[side] = call_at, at
+        self.config.pairs = self.apart
+        self.config.n_pairs = <int32_t>len(apart)
         return 0
 
     cdef int take(self) except -1:

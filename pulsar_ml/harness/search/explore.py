@@ -64,7 +64,10 @@ class EngineOptions(TypedDict, total=False):
         races: False leaves data races out.
         leaks: False leaves out blocks that are never freed.
         suppress: known races to pass over and count: "file:line" or a function.
-        decisions: the decisions of strategy "replay": (point, thread, kind, value).
+        decisions: the decisions of strategy "replay": (point, thread, kind, value). Strategy
+            "portfolio" departs from them in half of its executions.
+        apart: pairs of steps of two threads that these executions make meet: rows of
+            :func:`pulsar_ml.harness.engine.pairs_apart`.
         weaken: code addresses of atomic operations, and the weaker order to use there.
     """
 
@@ -80,6 +83,7 @@ class EngineOptions(TypedDict, total=False):
     leaks: bool
     suppress: Iterable[str]
     decisions: Iterable[tuple[int, int, int, int]]
+    apart: Collection[tuple[int, ...]]
     weaken: tuple[Collection[int], str] | None
 
 
