@@ -1,11 +1,13 @@
 """Guidance of an exploration: inputs whose operations met in new ways have successors.
 
+Programs come in blocks. Each program of a block is first drawn and scouted: a few executions show
+most failures, and what its operations do. Then each is explored. Half of the explored programs are
+drawn as without guidance. Each other one is made from an earlier input, chosen by its energy: the
+number of meetings that it was the first to show, divided by its successors.
+
 An input is a program with a tape, which is the decisions of an execution that showed something new,
-and with pairs of steps of that execution that could have met and did not. Half of the programs are
-drawn as without guidance and have neither. Each other one is made from an earlier input, chosen by
-its energy: the number of meetings that it was the first to show, divided by its successors. One
-half of a successor's executions departs from the tape or makes such a pair meet, and the other one
-is unguided.
+and with pairs of steps of that execution that could have met and did not. One half of a successor's
+executions departs from the tape or makes such a pair meet, and the other one is unguided.
 
 Meetings are those of :func:`pulsar_ml.harness.engine.meetings`, in one execution of each batch, so
 guidance depends on seeds and counts and on no time.
@@ -13,7 +15,9 @@ guidance depends on seeds and counts and on no time.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain, repeat
 from typing import TypedDict
 
 import numpy as np
@@ -38,9 +42,8 @@ LEAST = 64  # executions of a program before it may end as known
 NEW = 16  # a program is known when fewer than one in so many executions is of a class seen once
 MOST_DECISIONS = 2000  # of a tape; a longer one is not kept
 MOST_APART = 16  # pairs of one input that its successors make meet
-
-NO_TAPE = np.empty((0, 4), np.uint32)
-NO_PAIRS = np.empty((0, 6), np.uint32), np.empty((0, 2), np.uint64)
+SCOUTED = 32  # executions of a program that is scouted
+BLOCKS = (8, 16, 32, 64)  # programs of the first blocks; each later one is like the last of these
 
 
 class Steering(TypedDict):
@@ -50,31 +53,62 @@ class Steering(TypedDict):
     apart: tuple[tuple[int, ...], ...]
 
 
+def unsteered() -> Steering:
+    return Steering(decisions=(), apart=())
+
+
 @dataclass(frozen=True, slots=True)
 class Guided:
-    """A program to explore, with the tape and the pairs of its parent; both are empty without one."""
+    """A program to explore.
+
+    Attributes:
+        program: the program.
+        steering: the tape and the pairs of its parent; empty without one.
+        scouted: True for a few executions that a later exploration repeats, and that nobody counts.
+    """
 
     program: Program
     steering: Steering
+    scouted: bool = False
+
+    def executions(self, most: int) -> int:
+        """Return the number of its executions, if an explored program has at most ``most``."""
+        return min(most, SCOUTED) if self.scouted else most
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Tape:
+    """An execution from which others may depart, in rows of small numbers.
+
+    Attributes:
+        decisions: the decisions of the execution.
+        apart: pairs of its steps that could have met.
+        numbers: the two numbers of the meeting of each pair.
+    """
+
+    decisions: NDArray[np.uint32]
+    apart: NDArray[np.uint32]
+    numbers: NDArray[np.uint64]
+
+
+NO_TAPE = Tape(
+    np.empty((0, 4), np.uint32), np.empty((0, 6), np.uint32), np.empty((0, 2), np.uint64)
+)
 
 
 @dataclass(slots=True)
 class Input:
-    """A program that showed something new, with the tape of that execution.
+    """A program that showed something new.
 
     Attributes:
         new: the number of meetings that it was the first to show.
-        tape: the decisions of that execution, a row each.
-        apart: pairs of its steps that could have met, a row each.
-        numbers: the two numbers of the meeting of each pair.
+        tape: the first execution of those that were looked at that showed one of them.
         successors: programs that were made from it.
     """
 
     program: Program
     new: int
-    tape: NDArray[np.uint32] = NO_TAPE
-    apart: NDArray[np.uint32] = NO_PAIRS[0]
-    numbers: NDArray[np.uint64] = NO_PAIRS[1]
+    tape: Tape = NO_TAPE
     successors: int = 0
 
     @property
@@ -97,16 +131,35 @@ class Guide:
         self.corpus: list[Input] = []
         self.seen: set[int] = set()
         self.met: set[int] = set()  # in the program under way
-        self._shown = (NO_TAPE, *NO_PAIRS)  # the tape of its first new execution, and its pairs
+        self.tape = NO_TAPE  # of that program
         self.weights = resolve_mix(subject, suite.controlled.mix or suite.mix)
         for name in rare_operations(subject, suite):
             self.weights[subject.operation(name).code] = 1
 
+    def programs(self, count: int) -> Iterator[Guided]:
+        """Yield the programs of ``count`` numbers, each scouted before it is explored.
+
+        The caller passes :meth:`look` to its executions, and then the program to :meth:`learn`.
+        """
+        first = 0
+        for size in chain(BLOCKS, repeat(BLOCKS[-1])):
+            block = range(first, min(first + size, count))
+            for number in block:
+                yield Guided(self.drawn(number), unsteered(), scouted=True)
+            for number in block:
+                yield self.next(number)
+            first += size
+            if first >= count:
+                return
+
+    def drawn(self, number: int) -> Program:
+        return program_of(self.subject, self.suite, self.seed + number, self.options)
+
     def next(self, number: int) -> Guided:
         """Return the program of ``number``, 0, 1, ... in this order, and how to steer it."""
-        drawn = program_of(self.subject, self.suite, self.seed + number, self.options)
+        drawn = self.drawn(number)
         if number % FLOOR == 0 or not self.corpus:
-            return Guided(drawn, Steering(decisions=(), apart=()))
+            return Guided(drawn, unsteered())
         draws = Draws(self.seed + number, VARIATION_STREAM)
         parent = self.corpus[draws.weighted([each.energy for each in self.corpus])]
         parent.successors += 1
@@ -131,21 +184,24 @@ class Guide:
 
     def steering(self, draws: Draws, parent: Input) -> Steering:
         """Return the parent's tape, and some of its pairs that no execution has shown so far."""
+        tape = parent.tape
         unseen = [
             row
-            for row, numbers in zip(parent.apart.tolist(), parent.numbers.tolist(), strict=True)
+            for row, numbers in zip(tape.apart.tolist(), tape.numbers.tolist(), strict=True)
             if self.seen.isdisjoint(numbers)
         ]
         first = draws.below(len(unseen)) if unseen else 0
         chosen = (unseen[first:] + unseen[:first])[:MOST_APART]
-        tape = [(at, thread, kind, value) for at, thread, kind, value in parent.tape.tolist()]
-        return Steering(decisions=tuple(tape), apart=tuple(map(tuple, chosen)))
+        decisions = [
+            (at, thread, kind, value) for at, thread, kind, value in tape.decisions.tolist()
+        ]
+        return Steering(decisions=tuple(decisions), apart=tuple(map(tuple, chosen)))
 
     def look(self, explorer: Explorer) -> bool:
         """Note what met in the execution last made again; true when the program is known."""
         found = set(meetings(explorer).tolist())
         if not found <= self.met:
-            if not found <= self.seen and len(self._shown[0]) == 0:
+            if self.tape is NO_TAPE and not found <= self.seen:
                 self.keep(explorer)
             self.met |= found
         count = explorer.statistics()
@@ -153,18 +209,18 @@ class Guide:
 
     def keep(self, explorer: Explorer) -> None:
         """Keep the tape of the execution last made again, and the pairs that it left apart."""
-        tape = explorer.decisions_made()
-        if len(tape) <= MOST_DECISIONS:
-            self._shown = (np.array(tape, np.uint32).reshape(-1, 4), *pairs_apart(explorer))
+        decisions = explorer.decisions_made()
+        if len(decisions) <= MOST_DECISIONS:
+            self.tape = Tape(np.array(decisions, np.uint32).reshape(-1, 4), *pairs_apart(explorer))
 
     def learn(self, program: Program) -> int:
         """Keep a program whose executions showed something new; return how much."""
         new = len(self.met - self.seen)
         if new:
-            self.corpus.append(Input(program, new, *self._shown))
+            self.corpus.append(Input(program, new, self.tape))
         self.seen |= self.met
         self.met = set()
-        self._shown = (NO_TAPE, *NO_PAIRS)
+        self.tape = NO_TAPE
         return new
 
     def pairs_apart(self) -> list[tuple[int, int]]:
