@@ -12,7 +12,6 @@ import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.trial.controlled import program_of
@@ -20,13 +19,12 @@ from pulsar_ml.campaign.trial.guidance import Guide, Guided, unsteered
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.harness.engine import Explorer, meetings
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.operations import _checked
 from pulsar_ml.suites.registry import SUITES
 
-NAMES = ("range_cache", "ack_state", "delayed_manager", "mpsc_queue")
+NAMES = ("range_cache", "ack_state", "delayed_manager", "mpsc_queue", "stamped_lock", "refcount")
 PROGRAMS = 200
 EXECUTIONS = 200  # of each, the most
 SEED = 1
@@ -42,7 +40,6 @@ class Search:
     """The counts of one exploration; ``seconds`` of processor time."""
 
     classes: int
-    meetings: int
     executions: int
     seconds: float
 
@@ -63,18 +60,20 @@ def search(name: str, guided: bool) -> Search:
     subject = _checked.SUBJECTS[suite.subject]
     guide = Guide(subject, suite, SEED, TrialOptions()) if guided else None
     classes: set[tuple[str, int]] = set()
-    met: set[int] = set()
     executions = 0
-
-    def look(explorer: Explorer) -> bool:
-        met.update(meetings(explorer).tolist())
-        return guide is not None and guide.look(explorer)
 
     started = time.process_time()
     for one in inputs(subject, suite, SEED, guide):
         most = one.executions(EXECUTIONS)
-        options: dict[str, Any] = {"executions": most, "seed": SEED, "reuse": "mixed", "look": look}
-        done = explore(subject, one.program, **options, **one.steering)
+        done = explore(
+            subject,
+            one.program,
+            executions=most,
+            seed=SEED,
+            reuse="mixed",
+            look=guide.look if guide else None,
+            **one.steering,
+        )
         if done.failure is not None:
             raise RuntimeError(f"{name}: {done.failure.kind}: {done.failure.message}")
         if guide:
@@ -82,7 +81,7 @@ def search(name: str, guided: bool) -> Search:
         digest = one.program.digest()
         classes.update((digest, each) for each in done.classes.tolist())
         executions += done.executions
-    return Search(len(classes), len(met), executions, time.process_time() - started)
+    return Search(len(classes), executions, time.process_time() - started)
 
 
 def first_failure(mutant: str, seed: int, guided: bool) -> int:
@@ -150,7 +149,6 @@ def of_last(name: str, guided: bool, number: Callable[[Search], float]) -> float
 ROWS = (
     ("classes per thousand", "n", lambda done: 1000 * done.classes / done.executions),
     ("executions", "k/s", lambda done: done.executions / done.seconds / 1e3),
-    ("meetings", "n", lambda done: done.meetings),
 )
 
 

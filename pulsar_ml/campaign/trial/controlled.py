@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
@@ -28,6 +29,7 @@ from pulsar_ml.campaign.trial.trial import (
     TrialResult,
     Violation,
     find_subject,
+    is_guided,
     load_native,
     select_mutant,
 )
@@ -73,7 +75,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_checked(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    program = program_of(subject, suite, seed, options)
+    program, steering = input_of(subject, suite, seed, options)
     before = judge_counts(suite)
     with subject.around() if subject.around else nullcontext():
         try:
@@ -85,6 +87,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
                 judge=judge_of(suite.model),
                 step_limit=steps_of(options),
                 **search_options(subject, suite, options),
+                **steering,
             )
         except LimitsError as error:
             return without_verdict(suite, options, subject, program, str(error))
@@ -248,15 +251,31 @@ def crashed_record(
     executions that had begun.
     """
     subject = find_subject(load_checked(options.module), suite)
-    program = program_of(subject, suite, seed, options)
+    program, steering = input_of(subject, suite, seed, options)
     search = {
         "seed": seed,
         "step_limit": steps_of(options),
         **search_options(subject, suite, options),
+        **steering,
     }
     failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1
+
+
+def input_of(
+    subject: Subject, suite: Suite, seed: int, options: TrialOptions
+) -> tuple[Program, Mapping[str, Any]]:
+    """Return the program of a trial, and how its executions are steered: guided, if it is."""
+    known = not options.corpus or subject.around is not None or options.threads == 1
+    if known or not is_guided(seed):
+        return program_of(subject, suite, seed, options), {}
+    from pulsar_ml.campaign.trial.guidance import made_from_corpus
+
+    found = made_from_corpus(
+        subject, suite, seed, options, **search_options(subject, suite, options)
+    )
+    return found.program, found.steering
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:

@@ -18,15 +18,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import TypedDict
+from typing import Any, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.campaign.trial.controlled import program_of, rare_operations
+from pulsar_ml.campaign.trial.controlled import program_of, rare_operations, steps_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.engine import Explorer, meetings, pairs_apart
+from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Decision
 from pulsar_ml.harness.subjects.colliding import Draws
 from pulsar_ml.harness.subjects.program import Program, resolve_mix
@@ -144,10 +145,11 @@ class Guide:
         first = 0
         for size in chain(BLOCKS, repeat(BLOCKS[-1])):
             block = range(first, min(first + size, count))
-            for number in block:
-                yield Guided(self.drawn(number), unsteered(), scouted=True)
-            for number in block:
-                yield self.next(number)
+            drawn = [self.drawn(number) for number in block]
+            for program in drawn:
+                yield Guided(program, unsteered(), scouted=True)
+            for number, program in zip(block, drawn, strict=True):
+                yield self.next(number, program)
             first += size
             if first >= count:
                 return
@@ -155,9 +157,8 @@ class Guide:
     def drawn(self, number: int) -> Program:
         return program_of(self.subject, self.suite, self.seed + number, self.options)
 
-    def next(self, number: int) -> Guided:
-        """Return the program of ``number``, 0, 1, ... in this order, and how to steer it."""
-        drawn = self.drawn(number)
+    def next(self, number: int, drawn: Program) -> Guided:
+        """Return the program of ``number``, of which ``drawn`` is unguided, and how to steer it."""
         if number % FLOOR == 0 or not self.corpus:
             return Guided(drawn, unsteered())
         draws = Draws(self.seed + number, VARIATION_STREAM)
@@ -241,3 +242,34 @@ class Guide:
             and not operations[giver - 1].role
             and not operations[taker - 1].role
         ]
+
+
+def made_from_corpus(
+    subject: Subject, suite: Suite, seed: int, options: TrialOptions, **search: Any
+) -> Guided:
+    """Make the program of a trial from one of the seeds in ``options.corpus``.
+
+    The chosen seed's program is scouted first: that makes its tape and its pairs again. ``search``
+    are the options of the trial's executions, which the earlier trial had as well, and in which
+    these executions did not fail.
+    """
+    draws = Draws(seed, VARIATION_STREAM)
+    parent = options.corpus[draws.below(len(options.corpus))]
+    guide = Guide(subject, suite, parent, options)
+    program = guide.drawn(0)
+    most = min(SCOUTED, options.executions)
+    explore(
+        subject,
+        program,
+        executions=most,
+        seed=parent,
+        look=guide.look,
+        step_limit=steps_of(options),
+        **search,
+    )
+    guide.learn(program)
+    drawn = program_of(subject, suite, seed, options)
+    if not guide.corpus:
+        return Guided(drawn, unsteered())
+    (found,) = guide.corpus
+    return Guided(guide.successor(draws, program, drawn), guide.steering(draws, found))

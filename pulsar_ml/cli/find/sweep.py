@@ -145,6 +145,13 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     help=f"Share of an equal part that each suite and strategy keeps.  [default: {FLOOR}]",
 )
 @option(
+    "--guided",
+    is_flag=True,
+    group=shared.SEARCH,
+    help="From the second round on, make half of the programs of strategy portfolio from programs "
+    "of earlier rounds that showed much, and steer their executions.",
+)
+@option(
     "--exhaust",
     is_flag=True,
     group=shared.SEARCH,

@@ -10,6 +10,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
@@ -37,7 +38,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
-LOOKED_AT = 32  # executions of a batch that is looked at
+LOOKED_AT = 32  # executions of the first batch that is looked at
 FIRST_TIMED_BATCH = 16  # of an exploration that a time ends
 MANY_OF_ONE_CLASS = 1_000
 DISCARDED = "discarded"  # the end of an execution in which an assumption did not hold
@@ -87,14 +88,20 @@ class EngineOptions(TypedDict, total=False):
     weaken: tuple[Collection[int], str] | None
 
 
-def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
-    """Raise UsageError for an option that neither ``function`` nor the engine has."""
+@cache
+def known_options(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return the options of ``function`` and those of the engine."""
     own = [
         name
         for name, parameter in inspect.signature(function).parameters.items()
         if parameter.kind is inspect.Parameter.KEYWORD_ONLY
     ]
-    known = [*own, *EngineOptions.__annotations__]
+    return (*own, *EngineOptions.__annotations__)
+
+
+def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
+    """Raise UsageError for an option that neither ``function`` nor the engine has."""
+    known = known_options(function)
     for name in options:
         if name not in known:
             nearest = get_close_matches(name, known, 1)
@@ -276,8 +283,8 @@ def explore(
     besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
     of executions so far after each batch, about five times a second, and ``on_left`` an estimate
     how much a search with reduction has yet to do, unless it is ``isolated``. ``look`` is called
-    behind each 32 executions, the last of which was made again and has its trace; if it returns
-    true, the exploration ends.
+    behind 32, 64, 128, ... executions, the last of which was made again and has its trace; if it
+    returns true, the exploration ends.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may
@@ -396,8 +403,7 @@ def search(
                 rechecked += 1
                 if look is not None and look(explorer):
                     break
-            if look is None:
-                batch = next_batch(batch, spent)
+            batch = next_batch(batch, spent) if look is None else done
         on_batch(done)
         if on_left is not None and (estimate := left_of(explorer)):
             on_left(estimate)
