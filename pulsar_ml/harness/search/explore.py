@@ -379,15 +379,12 @@ def search(
     if look is not None:
         batch = LOOKED_AT
     deadline = math.inf if seconds is None else time.monotonic() + seconds
-    used = 0.0
+    began = batch_began = time.thread_time()
     failure = None
     assumption = ""
     while done < executions and (done == 0 or time.monotonic() < deadline):
-        started = time.thread_time()
         count, refused = run_judged(explorer, first + done, min(batch, executions - done), judge)
-        spent = time.thread_time() - started
         done += count
-        used += spent
         if count and explorer.end() == DISCARDED:
             assumption = describe_pc(cast("int", explorer.failure()["pc"]))
         if explorer.failed() and explorer.end() in NO_VERDICT:
@@ -403,7 +400,12 @@ def search(
                 rechecked += 1
                 if look is not None and look(explorer):
                     break
-            batch = next_batch(batch, spent) if look is None else done
+            if look is None:
+                now = time.thread_time()
+                batch = next_batch(batch, now - batch_began)
+                batch_began = now
+            else:  # the next batch is as long, whatever it takes, and nobody asks for the time
+                batch = done
         on_batch(done)
         if on_left is not None and (estimate := left_of(explorer)):
             on_left(estimate)
@@ -433,7 +435,7 @@ def search(
         explorer.seed,
         explorer.bound,
         done,
-        used,
+        time.thread_time() - began,
         statistics,
         failure,
         exhausted,
