@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -85,8 +85,8 @@ class Explorer:
         leaks: bool = True,
         judged: bool = False,
         decisions: Iterable[tuple[int, int, int, int]] = (),
-        apart: Collection[tuple[int, ...]] = (),
-        weaken: tuple[Collection[int], str] | None = None,
+        apart: Sequence[tuple[int, ...]] = (),
+        changes: Iterable[tuple[int, str, str, str]] = (),
         path: Sequence[int] = (),
         floor: int = 0,
         suppress: Iterable[str] = (),

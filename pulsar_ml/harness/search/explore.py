@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import cache
@@ -69,7 +69,7 @@ class EngineOptions(TypedDict, total=False):
             "portfolio" departs from them in half of its executions.
         apart: pairs of steps of two threads that these executions make meet: rows of
             :func:`pulsar_ml.harness.engine.pairs_apart`.
-        weaken: code addresses of atomic operations, and the weaker order to use there.
+        changes: changes at places of the code, see ``Explorer``.
     """
 
     depth: int
@@ -84,8 +84,8 @@ class EngineOptions(TypedDict, total=False):
     leaks: bool
     suppress: Iterable[str]
     decisions: Iterable[tuple[int, int, int, int]]
-    apart: Collection[tuple[int, ...]]
-    weaken: tuple[Collection[int], str] | None
+    apart: Sequence[tuple[int, ...]]
+    changes: Iterable[tuple[int, str, str, str]]
 
 
 @cache
