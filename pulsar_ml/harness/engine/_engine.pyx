@@ -54,9 +54,8 @@ cdef class Explorer:
     once, and ``turns``: turns of loops in one operation. A location remembers ``stores`` stores.
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
-    thread, kind, value). Half of the executions of "portfolio" depart from them, if there are any,
-    or make one of ``apart`` meet, see :func:`pairs_apart`. ``path`` are the first choices of an exhaustive strategy; ``floor`` of
-    them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
+    thread, kind, value); "portfolio" departs from them, or makes a pair of ``apart`` meet. ``path``
+    are the first choices of an exhaustive strategy; ``floor`` of them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
     ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
     order of their numbers in such a search. With ``judged`` a run stops at each execution whose
     answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
@@ -79,12 +78,10 @@ cdef class Explorer:
     cdef EngineStats stats
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
-    cdef EnginePair* apart
     cdef EngineChange* changes
-    cdef object path_kept, begun_kept
+    cdef object path_kept, begun_kept, apart_kept, oracle_kept, arrays
     cdef JudgedCall* places
     cdef Question question
-    cdef object oracle_kept, arrays
     cdef bint started
     cdef readonly tuple suppress, faults, reasons
     cdef readonly bint symmetry
@@ -152,14 +149,13 @@ cdef class Explorer:
         self.pairs = []
         self.reasons = ()
         self.set_decisions(decisions)
-        self.set_apart(apart)
+        make_meet(self, apart)
         self.set_changes(changes)
         begin_at(self, path, floor)
         begin_search(self, begun, unreduced, symmetry)
 
     def __dealloc__(self):
         free(self.decisions)
-        free(self.apart)
         free(self.changes)
         free(self.places)
 
@@ -190,21 +186,6 @@ cdef class Explorer:
             self.decisions[i] = EngineDecision(at=at, thread=thread, kind=kind, value=value)
         self.config.decisions = self.decisions
         self.config.n_decisions = <int32_t>len(decisions)
-        return 0
-
-    cdef int set_apart(self, apart) except -1:
-        cdef int i
-        self.apart = <EnginePair*>calloc(len(apart) + 1, sizeof(EnginePair))
-        if self.apart is NULL:
-            raise MemoryError("no memory for the pairs that are to meet")
-        for i, pair in enumerate(apart):
-            for side, (thread, call_at, at) in enumerate((pair[:3], pair[3:])):
-                if not (0 <= thread < ENGINE_MOST_THREADS and 0 <= call_at <= at < 2**32):
-                    raise UsageError(f"{pair} is no pair of steps: thread, point of its call, its point; twice")
-                self.apart[i].thread[side] = thread
-                self.apart[i].call_at[side], self.apart[i].at[side] = call_at, at
-        self.config.pairs = self.apart
-        self.config.n_pairs = <int32_t>len(apart)
         return 0
 
     cdef int take(self) except -1:

@@ -20,6 +20,23 @@ def meetings(explorer):
     return np.unique(np.asarray(found)[:engine_meetings(&found[0], MOST_MEETINGS)])
 
 
+cdef int make_meet(Explorer explorer, apart) except -1:
+    """Set the pairs that executions of a sampler make meet: rows of :func:`pairs_apart`."""
+    cdef uint8_t[::1] room = np.zeros((len(apart) + 1) * sizeof(EnginePair), np.uint8)
+    cdef EnginePair* pairs = <EnginePair*>&room[0]
+    cdef int i, side
+    explorer.apart_kept = room
+    for i, pair in enumerate(apart):
+        for side, (thread, call_at, at) in enumerate((pair[:3], pair[3:])):
+            if not (0 <= thread < ENGINE_MOST_THREADS and 0 <= call_at <= at < 2**32):
+                raise UsageError(f"{pair} is no pair of steps: thread, point of its call, its point; twice")
+            pairs[i].thread[side] = thread
+            pairs[i].call_at[side], pairs[i].at[side] = call_at, at
+    explorer.config.pairs = pairs
+    explorer.config.n_pairs = <int32_t>len(apart)
+    return 0
+
+
 def pairs_apart(explorer):
     """Pairs of steps at one location that could have met in that execution, and did not.
 

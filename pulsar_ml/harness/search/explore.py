@@ -65,10 +65,8 @@ class EngineOptions(TypedDict, total=False):
         races: False leaves data races out.
         leaks: False leaves out blocks that are never freed.
         suppress: known races to pass over and count: "file:line" or a function.
-        decisions: the decisions of strategy "replay": (point, thread, kind, value). Strategy
-            "portfolio" departs from them in half of its executions.
-        apart: pairs of steps of two threads that these executions make meet: rows of
-            :func:`pulsar_ml.harness.engine.pairs_apart`.
+        decisions: (point, thread, kind, value); "replay" follows them, "portfolio" departs from them.
+        apart: pairs that "portfolio" makes meet: :func:`pulsar_ml.harness.engine.pairs_apart`.
         changes: changes at places of the code, see ``Explorer``.
     """
 
@@ -91,12 +89,7 @@ class EngineOptions(TypedDict, total=False):
 @cache
 def known_options(function: Callable[..., object]) -> tuple[str, ...]:
     """Return the options of ``function`` and those of the engine."""
-    own = [
-        name
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    ]
-    return (*own, *EngineOptions.__annotations__)
+    return (*inspect.getfullargspec(function).kwonlyargs, *EngineOptions.__annotations__)
 
 
 def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
@@ -380,8 +373,7 @@ def search(
         batch = LOOKED_AT
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     began = batch_began = time.thread_time()
-    failure = None
-    assumption = ""
+    failure, assumption = None, ""
     while done < executions and (done == 0 or time.monotonic() < deadline):
         count, refused = run_judged(explorer, first + done, min(batch, executions - done), judge)
         done += count
@@ -400,12 +392,10 @@ def search(
                 rechecked += 1
                 if look is not None and look(explorer):
                     break
-            if look is None:
-                now = time.thread_time()
-                batch = next_batch(batch, now - batch_began)
-                batch_began = now
-            else:  # the next batch is as long, whatever it takes, and nobody asks for the time
-                batch = done
+            batch = done
+            if look is None:  # otherwise times do not count
+                batch_began, before = time.thread_time(), batch_began
+                batch = next_batch(batch, batch_began - before)
         on_batch(done)
         if on_left is not None and (estimate := left_of(explorer)):
             on_left(estimate)
