@@ -152,7 +152,13 @@ def reproduce(failure: Failure, native: ModuleType) -> TraceView:
         lines,
         note,
         failure,
-        timeline(failure, again.trace, subject=subject, sources=sources, turn=turn and turn.event),
+        timeline(
+            failure,
+            again.trace,
+            subject=subject,
+            sources=sources,
+            turn=turn.event if turn else None,
+        ),
         failure.lane_table(
             again.trace, subject=subject, sources=sources, marks=mark_of(curve or ())
         ),

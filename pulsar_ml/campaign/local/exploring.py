@@ -223,8 +223,8 @@ def explore_suite(
 
     After ``seconds`` no more programs begin. With ``guided`` programs are scouted before they are
     explored, some are made from earlier ones (:class:`Guide`), and a program ends early when its
-    executions are known; guidance is for samplers. Runs in a child process when there are ``limits``. ``on_result`` gets the trial of
-    each program that did not fail.
+    executions are known; guidance is for samplers. Runs in a child process when there are
+    ``limits``. ``on_result`` gets the trial of each program that did not fail.
     """
     subject = checked_subject(suite.subject, module, mutant)
     size = TrialOptions(threads=threads, operations=operations)
@@ -313,9 +313,9 @@ def explore_suite(
             watch(search, add, limits=limits)
     except LostError as crash:
         # The child may die before it has told of a program.
-        lost = under_way[0] if under_way else next(drawn())
-        known = {"seed": seed, **lost.steering, **options}
-        add(lost_exploration(crash, subject, lost.program, known))
+        guided_program = under_way[0] if under_way else next(drawn())
+        known = {"seed": seed, **guided_program.steering, **options}
+        add(lost_exploration(crash, subject, guided_program.program, known))
     finally:
         progress.end()
 

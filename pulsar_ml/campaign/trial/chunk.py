@@ -52,9 +52,9 @@ class Job:
         """Return this job with the chunk's own strategy, part and corpus, where it has them."""
         if not chunk.strategy and not chunk.part and not chunk.corpus:
             return self
-        own = {"part": chunk.part, "corpus": chunk.corpus}
         strategy = chunk.strategy or self.options.strategy
-        return replace(self, options=replace(self.options, strategy=strategy, **own))
+        options = replace(self.options, strategy=strategy, part=chunk.part, corpus=chunk.corpus)
+        return replace(self, options=options)
 
 
 def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, object]:

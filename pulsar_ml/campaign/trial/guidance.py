@@ -23,7 +23,7 @@ from typing import Any, TypedDict
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.campaign.trial.controlled import program_of, rare_operations, steps_of
+from pulsar_ml.campaign.trial.programs import program_of, rare_operations, steps_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.engine import Explorer, meetings, pairs_apart

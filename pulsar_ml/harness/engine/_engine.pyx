@@ -15,13 +15,14 @@ from pulsar_ml.harness.engine.judged_calls cimport (
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS,
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
-    CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange,
-    EngineConfig, EngineDecision, EngineEvent, EngineFailure, EnginePair, EngineStats, EngineStrategy,
-    engine_accept, engine_again, engine_apart, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
-    engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
-    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
-    engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse, engine_used_strategy,
+    CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange, EngineConfig,
+    EngineDecision, EngineEvent, EngineFailure, EnginePair, EngineStats, EngineStrategy, engine_accept,
+    engine_again, engine_apart, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
+    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name,
+    engine_next, engine_note, engine_open, engine_part, engine_path, engine_places_in,
+    engine_preemptions, engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy,
+    engine_suppress, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
+    engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -55,16 +56,16 @@ cdef class Explorer:
     With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value); "portfolio" departs from them, or makes a pair of ``apart`` meet. ``path``
-    are the first choices of an exhaustive strategy; ``floor`` of them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
-    ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
-    order of their numbers in such a search. With ``judged`` a run stops at each execution whose
-    answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
-    are no failure. ``changes`` are tuples (place of code, order, fence, lock): the atomic operation
-    there gets one of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is
-    made before it, and one lock is taken before the access ("takes"), given back behind it
-    ("gives"), or both ("takes, gives"); with "call" the place is the code of an operation, which
-    has the lock as long as it runs. ``suppress`` names known races to pass over: "file:line",
-    or a function of an access.
+    are the first choices of an exhaustive strategy; ``floor`` of them stay. ``begun`` is where a
+    search with reduction begins, ``unreduced`` why it was given up before. With ``symmetry``
+    threads of equal calls begin in the order of their numbers in such a search. With ``judged`` a
+    run stops at each execution whose answers were not accepted yet (:meth:`accept`). Without
+    ``leaks`` blocks that are never freed are no failure. ``changes`` are tuples (place of code,
+    order, fence, lock): the atomic operation there gets one of ORDERS ("none" leaves out a fence,
+    "" keeps the order), a fence of an order is made before it, and one lock is taken before the
+    access ("takes"), given back behind it ("gives"), or both ("takes, gives"); with "call" the
+    place is the code of an operation, which has the lock as long as it runs. ``suppress`` names
+    known races to pass over: "file:line", or a function of an access.
 
     Raises UsageError for what is out of range and MemoryError.
     """

@@ -41,8 +41,9 @@ def pairs_apart(explorer):
     """Pairs of steps at one location that could have met in that execution, and did not.
 
     Returns a row for each pair: the reader, and two of its scheduling points, of the first step of
-    the call and of the step itself; and the same of the writer. And for each pair the two numbers of which :func:`meetings` would have one, if the two had met. Of pairs
-    with equal numbers, which are of the same places of code, it returns the first one.
+    the call and of the step itself; and the same of the writer. And for each pair the two numbers
+    of which :func:`meetings` would have one, if the two had met. Of pairs with equal numbers, which
+    are of the same places of code, it returns the first one.
     """
     cdef EnginePair* found = <EnginePair*>calloc(MOST_APART, sizeof(EnginePair))
     cdef uint64_t[:, ::1] numbers = np.empty((MOST_APART, 2), np.uint64)

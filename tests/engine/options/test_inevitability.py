@@ -114,8 +114,8 @@ def test_the_same_curve_in_another_process_with_its_progress() -> None:
     )
     assert curve == shares(failure, subject, samples=5) != ()
     assert seen == [(at, len(curve)) for at in range(1, len(curve) + 1)]
-    lost = replace(failure, kind=STUCK)
-    assert inevitability_of(lost, subject, None, None, 5) is None
+    stuck = replace(failure, kind=STUCK)
+    assert inevitability_of(stuck, subject, None, None, 5) is None
     assert curve_text(None).startswith("continuations: not judged")
 
 

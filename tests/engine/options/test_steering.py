@@ -38,8 +38,8 @@ class Recorded:
         self.tape: Tape = explorer.decisions_made()
         self.apart, self.numbers = pairs_apart(explorer)
 
-    def explorer(self, apart: Sequence[Sequence[int]] = (), tape: Tape = ()) -> Explorer:
-        return Explorer(self.subject, self.program, seed=6, decisions=tape, apart=tuple(apart))
+    def explorer(self, apart: Sequence[tuple[int, ...]] = (), tape: Tape = ()) -> Explorer:
+        return Explorer(self.subject, self.program, seed=6, decisions=tape, apart=apart)
 
     def steered(self) -> Explorer:
         return self.explorer(self.apart.tolist(), self.tape)
@@ -107,7 +107,7 @@ def test_an_execution_that_departs_is_repeated_by_number_and_by_its_decisions(
 
 def test_half_of_the_executions_leave_the_tape_alone(recorded: Recorded) -> None:
     explorer, plain = recorded.steered(), recorded.explorer()
-    used = Counter()
+    used: Counter[str] = Counter()
     for number in range(200):
         explorer.again(number)
         used[explorer.used()[0]] += 1
@@ -134,15 +134,15 @@ def test_a_tape_without_changes_leads_to_its_execution(recorded: Recorded) -> No
 
 def test_other_strategies_have_no_use_for_a_tape(recorded: Recorded) -> None:
     for strategy in ("pct", "random"):
-        options = {"strategy": strategy, "seed": 2}
         steered = Explorer(
             recorded.subject,
             recorded.program,
             decisions=recorded.tape,
             apart=tuple(recorded.apart.tolist()),
-            **options,
+            strategy=strategy,
+            seed=2,
         )
-        plain = Explorer(recorded.subject, recorded.program, **options)
+        plain = Explorer(recorded.subject, recorded.program, strategy=strategy, seed=2)
         hashes = []
         for explorer in (steered, plain):
             explorer.run(0, 20)
@@ -160,8 +160,10 @@ def test_a_failure_of_a_departure_replays_step_by_step() -> None:
     subject, program = programs().SUBJECTS["counter"], engine_program("counter")
     silent = Explorer(subject, program, seed=11)
     number = 0
-    while silent.again(number) or silent.failed() or not silent.decisions_made():
+    silent.again(number)
+    while silent.failed() or not silent.decisions_made():
         number += 1
+        silent.again(number)
     tape, (apart, _) = silent.decisions_made(), pairs_apart(silent)
     found = None
     first = 0
