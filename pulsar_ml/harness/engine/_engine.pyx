@@ -47,25 +47,25 @@ _lock = threading.Lock()
 cdef class Explorer:
     """The executions of one program, numbered from 0, each decided by the seed and its number.
 
-    ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names those of
-    "weak_failure", "spurious", "no_memory" and "timeout" that may happen; ``reuse`` tells the
-    allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let each
-    execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture). Bounds of the exhaustive
-    strategies are ``bound``: preemptions or delays, ``spins``: turns of waiting loops that go on at
-    once, and ``turns``: turns of loops in one operation. A location remembers ``stores`` stores.
-    With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
-    when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
-    thread, kind, value); "portfolio" departs from them, or makes a pair of ``apart`` meet. ``path``
-    are the first choices of an exhaustive strategy; ``floor`` of them stay. ``begun`` is where a
-    search with reduction begins, ``unreduced`` why it was given up before. With ``symmetry``
-    threads of equal calls begin in the order of their numbers in such a search. With ``judged`` a
-    run stops at each execution whose answers were not accepted yet (:meth:`accept`). Without
-    ``leaks`` blocks that are never freed are no failure. ``changes`` are tuples (place of code,
-    order, fence, lock): the atomic operation there gets one of ORDERS ("none" leaves out a fence,
-    "" keeps the order), a fence of an order is made before it, and one lock is taken before the
-    access ("takes"), given back behind it ("gives"), or both ("takes, gives"); with "call" the
-    place is the code of an operation, which has the lock as long as it runs. ``suppress`` names
-    known races to pass over: "file:line", or a function of an access.
+    ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names the FAULTS
+    that may happen; ``reuse`` tells the allocator to keep freed blocks ("quarantine"), to hand them
+    out at once ("reuse") or to let each execution decide ("mixed"). ``depth`` fixes PCT's depth (0:
+    a mixture). Bounds of the exhaustive strategies are ``bound``: preemptions or delays, ``spins``:
+    turns of waiting loops that go on at once, and ``turns``: turns of loops in one operation. A
+    location remembers ``stores`` stores. With ``lock_free`` a thread of each execution may be held
+    back at a step, and it is a failure when the others cannot end without that thread. "replay"
+    follows ``decisions``: tuples (point, thread, kind, value); "portfolio" departs from them, or
+    makes a pair of ``apart`` meet. ``path`` are the first choices of an exhaustive strategy;
+    ``floor`` of them stay. ``begun`` is where a search with reduction begins, ``unreduced`` why it
+    was given up before. With ``symmetry`` threads of equal calls begin in the order of their
+    numbers in such a search. With ``judged`` a run stops at each execution whose answers were not
+    accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure.
+    ``changes`` are tuples (place of code, order, fence, lock): the atomic operation there gets one
+    of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is made before
+    it, and one lock is taken before the access ("takes"), given back behind it ("gives"), or both
+    ("takes, gives"); with "call" the place is the code of an operation, which has the lock as long
+    as it runs. ``suppress`` names known races to pass over: "file:line", or a function of an
+    access.
 
     Raises UsageError for what is out of range and MemoryError.
     """
