@@ -18,11 +18,10 @@ from pulsar_ml.harness.engine.engine cimport (
     CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange, EngineConfig,
     EngineDecision, EngineEvent, EngineFailure, EnginePair, EngineStats, EngineStrategy, engine_accept,
     engine_again, engine_apart, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
-    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name,
-    engine_next, engine_note, engine_open, engine_part, engine_path, engine_places_in,
-    engine_preemptions, engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy,
-    engine_suppress, engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse,
-    engine_used_strategy,
+    engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
+    engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
+    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
+    engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject

@@ -65,7 +65,7 @@ class EngineOptions(TypedDict, total=False):
         races: False leaves data races out.
         leaks: False leaves out blocks that are never freed.
         suppress: known races to pass over and count: "file:line" or a function.
-        decisions: (point, thread, kind, value); "replay" follows them, "portfolio" departs from them.
+        decisions: (point, thread, kind, value): "replay" follows, "portfolio" departs from them.
         apart: pairs that "portfolio" makes meet: :func:`pulsar_ml.harness.engine.pairs_apart`.
         changes: changes at places of the code, see ``Explorer``.
     """
