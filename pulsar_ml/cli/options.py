@@ -29,6 +29,7 @@ SPARK = "Where trials run"
 
 MOST_SEED = 2**63 - 1
 MODES = ("sc", "tso", "c11")
+MOST_CONTINUATIONS = 1_000
 
 
 def together(*decorators: Decorator) -> Decorator:
@@ -276,6 +277,18 @@ def child_limits(patience: float) -> Limits:
 
     usual = Limits()
     return usual if patience == usual.wall else Limits(wall=patience, cpu=patience)
+
+
+def continuations(result: str) -> Decorator:
+    """The option for the continuations behind each switch of a failure."""
+    return option(
+        "--continuations",
+        type=click.IntRange(0, MOST_CONTINUATIONS),
+        default=0,
+        show_default=True,
+        group=OUTPUT,
+        help=f"Keep the steps before each switch, draw the rest anew so often, and {result}.",
+    )
 
 
 def patience(default: float) -> Decorator:

@@ -266,6 +266,7 @@ def group_data(findings: Findings, group: Group, view: TraceView) -> dict[str, A
         ],
         "note": view.note[:MOST_TEXT],
         "lanes": view.lanes,
+        "curve": view.curve,
         "members": [
             [
                 str(member.seed),

@@ -10,12 +10,14 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from types import ModuleType
 
+from pulsar_ml.campaign.local.failures import curve_text, inevitability_of
+from pulsar_ml.campaign.local.inevitability import FEW, mark_of, turning_point
 from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, LimitsError, UsageError
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.failure import KIND, Failure
+from pulsar_ml.harness.search.failure import KIND, WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.sandbox import call
 from pulsar_ml.harness.search.timeline import Timeline, timeline
 from pulsar_ml.wording import counted
@@ -28,7 +30,8 @@ class TraceView:
     """The view of a group's record in a report.
 
     ``lines`` describe the record. ``note`` is the outcome of the reproduction, or the reason for
-    having none. ``failure`` is the record itself when it is one of the engine.
+    having none. ``failure`` is the record itself when it is one of the engine. ``curve`` is the
+    share of continuations that fail, switch by switch, as text.
     """
 
     lines: tuple[str, ...]
@@ -36,6 +39,7 @@ class TraceView:
     failure: Failure | None = None
     timeline: Timeline | None = None
     lanes: str = ""
+    curve: str = ""
 
 
 def trace_views(
@@ -140,10 +144,23 @@ def reproduce(failure: Failure, native: ModuleType) -> TraceView:
     note = again.verdict()
     if not sources:
         note += f"; line numbers refer to the sources with mutant {failure.mutant}"
+    # Only a model, which a report does not load, can judge the answers of a continuation.
+    judged = again.exact and failure.kind != WRONG_ANSWERS
+    curve = inevitability_of(failure, subject, None, LIMITS, FEW) if judged else ()
+    turn = turning_point(curve or ())
     return TraceView(
         lines,
         note,
         failure,
-        timeline(failure, again.trace, subject=subject, sources=sources),
-        failure.lane_table(again.trace, subject=subject, sources=sources),
+        timeline(
+            failure,
+            again.trace,
+            subject=subject,
+            sources=sources,
+            turn=turn.event if turn else None,
+        ),
+        failure.lane_table(
+            again.trace, subject=subject, sources=sources, marks=mark_of(curve or ())
+        ),
+        curve_text(curve) if judged else "",
     )

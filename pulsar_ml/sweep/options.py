@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from pulsar_ml.campaign.plan.corpus import STRATEGY
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
 from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, LEAK, PRODUCT, THREADS, TrialOptions
@@ -28,6 +29,8 @@ ALL = "all"  # strategies
 SEEDS = 1000
 MANY_SEEDS = 10**9  # more than --seconds leave time for
 EXHAUST = "exhaust"  # the strategy of --exhaust, unless one is named
+# Searches of the same executions as exhaust, which reduces where it can and enumerates elsewhere.
+LIKE_EXHAUST = ("reduce", "enumerate")
 PART_EXECUTIONS = 100_000  # of a part of an exhaustive search
 
 
@@ -59,6 +62,7 @@ class SweepOptions:
     stores: int | None = None
     rounds: int | None = None
     floor: float | None = None
+    guided: bool = False
     exhaust: bool = False
     parts: int | None = None
     runner: str = SPARK
@@ -226,6 +230,13 @@ def check(options: SweepOptions) -> None:
         raise UsageError(
             f"--floor {options.floor} is for --rounds; without rounds each suite gets the same"
         )
+    if options.guided and (not options.controlled or (options.rounds or 0) < 2):
+        raise UsageError(
+            f"--guided is for --engine {CONTROLLED} and --rounds 2 or more: programs of the first "
+            "round are where those of later rounds come from"
+        )
+    if options.guided and options.strategies and STRATEGY not in options.strategies:
+        raise UsageError(f"--guided steers the strategy {STRATEGY}; name it as well")
     if not options.exhaust and options.parts is not None:
         raise UsageError(
             f"--parts {options.parts} is for --exhaust; otherwise a program is searched in one part"
@@ -251,10 +262,10 @@ def engine_options(engine: str, values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def all_strategies() -> tuple[str, ...]:
-    """All strategies of the engine."""
+    """All strategies of the engine whose executions differ: exhaust stands for its variants."""
     from pulsar_ml.harness.engine import OFFERED
 
-    return OFFERED
+    return tuple(name for name in OFFERED if name not in LIKE_EXHAUST)
 
 
 def floor_of(options: SweepOptions) -> float:

@@ -77,7 +77,8 @@ def in_rounds(options: SweepOptions, plan: Plan) -> Rounds | None:
     if rounds is None and len(strategies) < 2:
         return None
     own = (plan.options.strategy,) if options.controlled else ()
-    return Rounds(plan, strategies or own, 1 if rounds is None else rounds, floor_of(options))
+    count = 1 if rounds is None else rounds
+    return Rounds(plan, strategies or own, count, floor_of(options), guided=options.guided)
 
 
 def in_parts(options: SweepOptions, plan: Plan) -> Exhaustive | None:

@@ -160,6 +160,7 @@ READS = {
     "pulsar_ml/campaign/trial/isolation.py": "rows of its own child, through a pipe",
     "pulsar_ml/campaign/trial/record.py": "replay record",
     "pulsar_ml/campaign/run/resume.py": "run.json, resumed",
+    "pulsar_ml/campaign/plan/corpus.py": "trials, reported",
     "pulsar_ml/campaign/plan/rounds.py": "round, reported",
     "pulsar_ml/campaign/store/read_run.py": "run.json, reported",
     "pulsar_ml/campaign/shrink/shrinking.py": "what its own child said, through a pipe",

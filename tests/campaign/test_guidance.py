@@ -1,15 +1,26 @@
-"""Guidance: meetings of a recorded execution, successors of programs, equal rows of one seed."""
+"""Guidance: meetings of a recorded execution, scouted programs, successors, equal rows of one seed.
+
+Steering of executions by a tape is in test_steering.py.
+"""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import ModuleType
 
 import numpy as np
 import pytest
 
-from pulsar_ml.campaign.trial.controlled import load_checked, program_of
-from pulsar_ml.campaign.trial.guidance import FLOOR, PAIRS, Guide
-from pulsar_ml.campaign.trial.trial import CHECKED, TrialOptions
+from pulsar_ml.campaign.trial.controlled import input_of, load_checked, program_of, run_trial
+from pulsar_ml.campaign.trial.guidance import (
+    FLOOR,
+    MOST_APART,
+    PAIRS,
+    SCOUTED,
+    Guide,
+    unsteered,
+)
+from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, TrialOptions
 from pulsar_ml.harness.engine import Explorer, meetings
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.subjects.program import CALL, Program
@@ -73,10 +84,12 @@ def run(
     guide = Guide(subject, SUITES[suite], seed, SIZE)
     done = []
     for number in range(programs):
-        program = guide.program(number)
-        result = explore(subject, program, executions=64, seed=seed, look=guide.look)
-        guide.learn(program)
-        done.append((program, result))
+        one = guide.next(number, guide.drawn(number))
+        result = explore(
+            subject, one.program, executions=64, seed=seed, look=guide.look, **one.steering
+        )
+        guide.learn(one.program)
+        done.append((one.program, result))
     return done
 
 
@@ -102,7 +115,7 @@ def test_successors_fit_their_subject(core: ModuleType, suite: str) -> None:
     subject, size = core.SUBJECTS[SUITES[suite].subject], SUITES[suite].controlled
     guide = Guide(subject, SUITES[suite], 1, SIZE)
     for number in range(200):
-        program = guide.program(number)
+        program = guide.next(number, guide.drawn(number)).program
         guide.met = {PAIRS + number}  # each program is new, and nothing runs
         guide.learn(program)
         assert Program.from_json(program.to_json()) == program
@@ -125,11 +138,12 @@ def test_pairs_that_never_met_are_put_together(core: ModuleType) -> None:
     guide = Guide(subject, SUITES["range_cache"], 1, SIZE)
     put, get, remove = (subject.operation(name).code for name in ("put", "get", "remove_range"))
     guide.met = {(put + 1) << 16 | get + 1, (remove + 1) << 16 | remove + 1}
-    guide.learn(guide.program(0))
+    guide.learn(guide.next(0, guide.drawn(0)).program)
     assert set(guide.pairs_apart()) == {(put, remove), (remove, get)}
     together = 0
     for number in range(1, 80, FLOOR):
-        last = [int(calls[-1]["code"]) for calls in guide.program(number).threads if len(calls)]
+        threads = guide.next(number, guide.drawn(number)).program.threads
+        last = [int(calls[-1]["code"]) for calls in threads if len(calls)]
         together += (put in last and remove in last) or (remove in last and get in last)
     assert together >= 5
 
@@ -144,7 +158,7 @@ def test_energy_falls_with_successors(core: ModuleType) -> None:
     rich, poor = guide.corpus
     assert rich.energy == 40 * poor.energy
     for number in range(1, 60, FLOOR):
-        guide.program(number)
+        guide.next(number, guide.drawn(number))
     assert rich.successors > poor.successors and rich.energy < 40 * poor.energy
 
 
@@ -154,3 +168,54 @@ def test_a_known_program_ends_early(core: ModuleType) -> None:
     simple = of_calls(subject, ("read",), ("read",))
     assert explore(subject, simple, executions=500, look=guide.look).executions == 64
     assert explore(subject, simple, executions=500).executions == 500
+
+
+def test_each_program_is_scouted_before_it_is_explored(core: ModuleType) -> None:
+    subject = core.SUBJECTS["refcount"]
+    guide = Guide(subject, SUITES["refcount"], 1, SIZE)
+    plain = [program_of(subject, SUITES["refcount"], 1 + number, SIZE) for number in range(20)]
+    found = list(guide.programs(20))
+    assert [one.scouted for one in found] == [True] * 8 + [False] * 8 + [True] * 12 + [False] * 12
+    assert [one.program for one in found if one.scouted] == plain
+    assert [one.program for one in found if not one.scouted][::FLOOR] == plain[::FLOOR]
+    assert {one.executions(200) for one in found if one.scouted} == {SCOUTED}
+    assert {one.executions(200) for one in found if not one.scouted} == {200}
+    assert {one.executions(10) for one in found} == {10}
+
+
+def test_successors_have_the_tape_of_an_execution_that_was_new(core: ModuleType) -> None:
+    subject = core.SUBJECTS["range_cache"]
+    guide = Guide(subject, SUITES["range_cache"], 1, SIZE)
+    one = guide.next(0, guide.drawn(0))
+    assert one.steering == unsteered()
+    explore(subject, one.program, executions=64, seed=1, look=guide.look)
+    guide.learn(one.program)
+    tape = guide.corpus[0].tape
+    assert len(tape.decisions) and len(tape.apart) == len(tape.numbers) > 0
+    steering = guide.next(1, guide.drawn(1)).steering
+    assert steering["decisions"] == tuple(map(tuple, tape.decisions.tolist()))
+    # Only pairs that no execution has shown are made to meet.
+    assert 0 < len(steering["apart"]) <= MOST_APART
+    guide.seen.update(tape.numbers[:, 0].tolist())
+    assert guide.next(3, guide.drawn(3)).steering["apart"] == ()
+
+
+def test_trials_with_a_corpus_make_their_programs_from_it(core: ModuleType) -> None:
+    """Odd seeds do; even ones are the floor, and each trial is decided by its seed and corpus."""
+    suite = SUITES["range_cache"]
+    plain = replace(SIZE, module=CHECKED, engine=CONTROLLED, executions=100)
+    subject = core.SUBJECTS["range_cache"]
+    options = replace(plain, corpus=(2, 4))
+    for seed in (7, 8, 9):
+        program, steering = input_of(subject, suite, seed, options)
+        again, steered = input_of(subject, suite, seed, options)
+        assert (program, steering) == (again, steered)
+        drawn, nothing = input_of(subject, suite, seed, plain)
+        assert (drawn, nothing) == (program_of(subject, suite, seed, plain), {})
+        if seed == 8:
+            assert (program, steering) == (drawn, {})
+        else:
+            assert program != drawn and steering["decisions"]
+    results = [run_trial(suite, 7, options) for _ in range(2)]
+    assert results[0].classes == results[1].classes and results[0].sketch == results[1].sketch
+    assert results[0].sketch != run_trial(suite, 7, plain).sketch

@@ -285,8 +285,8 @@ DAMAGE: dict[str, tuple[Callable[[Path], object], str]] = {
         "round-00001",
     ),
     "a newer round": (
-        lambda run: rewrite(run, version=2),
-        "has version 2, this release reads up to 1",
+        lambda run: rewrite(run, version=3),
+        "has version 3, this release reads up to 2",
     ),
     "a round of other arms": (
         lambda run: rewrite(run, arms=[]),

@@ -91,6 +91,12 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
+    # The share of continuations that fail stands under the drawing, and its turning point in it.
+    curves = [group["curve"] for group in data.values()]
+    assert all(curve.startswith("continuations that fail") for curve in curves)
+    turns = sum("becomes inevitable" in curve for curve in curves)
+    assert page.count("Inevitable from here") == turns
+    assert sum("== behind this switch" in group["lanes"] for group in data.values()) == turns
     assert race["command"] == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
     for mark in (
         'class="arrow before"',

@@ -96,6 +96,17 @@ def test_the_access_that_failed_is_marked() -> None:
     assert failure.where[0].endswith("/" + marks[0].place)
 
 
+def test_the_step_of_no_return_is_marked() -> None:
+    failure = failure_of("counter")
+    trace = failure.replay(programs().SUBJECTS["counter"]).trace
+    steps = [step for step in trace if int(step["thread"]) >= 0]
+    turn = next(at for at in range(1, len(steps)) if steps[at]["thread"] != steps[at - 1]["thread"])
+    drawing = timeline(failure, trace, turn=turn)
+    (marked,) = [step for step in drawing.steps if step.mark == "turn"]
+    assert marked.lane == steps[turn]["thread"]
+    assert all(step.mark != "turn" for step in timeline(failure, trace).steps)
+
+
 def test_lines_of_a_changed_source_are_left_out() -> None:
     failure = failure_of("race_met")
     again = failure.replay(programs().SUBJECTS["race_met"])

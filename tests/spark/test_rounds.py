@@ -41,6 +41,9 @@ IN_ROUNDS = [
 ]
 
 
+GUIDED = ["--seeds", "18", "--chunk-size", "3", "--rounds", "3", "--guided"]
+
+
 def here(*options: str) -> Result:
     registry = ["--suites", "tests.spark.sweep_suites"]
     return CliRunner().invoke(
@@ -132,10 +135,60 @@ def test_spark_goes_on_with_the_same_rounds(
     assert rounds_in(run) == rounds_in(undisturbed[0])
 
 
+@pytest.fixture(scope="module")
+def guided(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    directory = tmp_path_factory.mktemp("guided") / "run"
+    done = here(*COMMON, *GUIDED, "--out", str(directory))
+    assert done.exit_code == 0, done.output
+    return directory
+
+
+def test_programs_of_earlier_rounds_are_the_corpus_of_later_ones(
+    guided: Path, undisturbed: tuple[Path, Result]
+) -> None:
+    first, *later = rounds_in(guided)
+    assert "corpus" not in first and (first["version"], later[0]["version"]) == (1, 2)
+    rows = read_trials(guided).to_pylist()
+    for each in later:
+        assert each["corpus"].keys() == {"counter", "tattler"}
+        for suite, seeds in each["corpus"].items():
+            before = [
+                row
+                for row in rows
+                if row["suite"] == suite and row["chunk_id"] < each["first_chunk"]
+                if row["chunk_id"] < later[0]["first_chunk"] or row["seed"] % 2 == 0
+            ]
+            most = sorted((-row["classes"], row["seed"]) for row in before)[:16]
+            assert seeds == [seed for _, seed in most]
+    # The negative control: rounds without --guided have no corpus.
+    assert all("corpus" not in each for each in rounds_in(undisturbed[0]))
+
+
+def test_a_killed_guided_sweep_goes_on_with_its_corpus(guided: Path, tmp_path: Path) -> None:
+    run = killed(guided, tmp_path / "run")
+    done = here("--resume", str(run), "--trust")
+    assert done.exit_code == 0, done.output
+    assert stable_rows(read_trials(run)) == stable_rows(read_trials(guided))
+    assert rounds_in(run) == rounds_in(guided)
+
+
+@pytest.mark.xdist_group("spark")
+def test_executors_of_spark_get_the_corpus(guided: Path, tmp_path: Path) -> None:
+    """Rows of guided trials are those of one process: the corpus alone decides about them."""
+    run = killed(guided, tmp_path / "run")
+    shutil.move(run, tmp_path / "out")
+    resumed = ["--resume", "out", "--trust", "--runner", "spark", "--master", "local[2]"]
+    done = sweep(tmp_path, *resumed)
+    assert done.returncode == 0, done.stderr
+    assert stable_rows(read_trials(tmp_path / "out")) == stable_rows(read_trials(guided))
+    assert rounds_in(tmp_path / "out") == rounds_in(guided)
+
+
 def test_all_strategies_share_the_seeds_in_one_round(tmp_path: Path) -> None:
+    """Eight strategies: reduce and enumerate would search once more what exhaust searches."""
     options = [
         "--seeds",
-        "10",
+        "8",
         "--strategy",
         "all",
         "--chunk-size",
@@ -146,10 +199,9 @@ def test_all_strategies_share_the_seeds_in_one_round(tmp_path: Path) -> None:
     done = here(*COMMON, *options)
     assert done.exit_code == 0, done.output
     (only,) = rounds_in(tmp_path / "run")
-    assert [arm["seed_hi"] - arm["seed_lo"] for arm in only["arms"]] == [1] * 20
+    assert [arm["seed_hi"] - arm["seed_lo"] for arm in only["arms"]] == [1] * 16
     assert {row["strategy"] for row in read_trials(tmp_path / "run").to_pylist()} == {
-        "random", "pct", "pos", "surw", "preemptions", "delays", "portfolio",
-        "exhaust", "reduce", "enumerate",
+        "random", "pct", "pos", "surw", "preemptions", "delays", "portfolio", "exhaust",
     }  # fmt: skip
 
 
@@ -160,6 +212,8 @@ def test_all_strategies_share_the_seeds_in_one_round(tmp_path: Path) -> None:
         (["--rounds", "30", "--seeds", "40"], "a round of 2 trials is too short for 4 arms"),
         (["--rounds", "2", "--floor", "2"], "from 0 to 1, not 2.0"),
         (["--strategy", "pct"], "each strategy once"),
+        (["--guided"], "name it as well"),
+        (["--guided", "--rounds", "1"], "--rounds 2 or more"),
         (["--strategy", "luck"], "no strategy 'luck'"),
     ],
 )

@@ -6,7 +6,7 @@ import dataclasses
 import json
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from typing import Any
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
 from pulsar_ml.campaign.store.counts import ProofCounts
 from pulsar_ml.campaign.trial.controlled import program_of, steps_of, to_result
-from pulsar_ml.campaign.trial.guidance import Guide
+from pulsar_ml.campaign.trial.guidance import Guide, Guided, unsteered
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
@@ -28,7 +28,6 @@ from pulsar_ml.harness.search.explore import Exploration, explore, lost_explorat
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.partition import Left, bounds_met, summary_of
 from pulsar_ml.harness.search.sandbox import watch
-from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
@@ -222,42 +221,49 @@ def explore_suite(
 ) -> None:
     """Explores programs of ``seeds`` seeds until one fails; adds the counts to ``total``.
 
-    After ``seconds`` no more programs begin. With ``guided`` some programs are made from earlier
-    ones (:class:`Guide`), and a program ends early when its executions are known; guidance is for
-    samplers. Runs in a child process when there are ``limits``. ``on_result`` gets the trial of
-    each program that did not fail.
+    After ``seconds`` no more programs begin. With ``guided`` programs are scouted before they are
+    explored, some are made from earlier ones (:class:`Guide`), and a program ends early when its
+    executions are known; guidance is for samplers. Runs in a child process when there are
+    ``limits``. ``on_result`` gets the trial of each program that did not fail.
     """
     subject = checked_subject(suite.subject, module, mutant)
     size = TrialOptions(threads=threads, operations=operations)
     judge = judge_of(suite.model) if answers else None
 
     guide = Guide(subject, suite, seed, size) if guided and total.sampled else None
-    under_way: list[Program] = []  # the program that the child explores
+    under_way: list[Guided] = []  # the program that the child explores
 
     started = time.monotonic()
 
-    def search(tell: Callable[[Exploration | Program | Left | int], object]) -> None:
+    def drawn() -> Iterator[Guided]:
         for number in range(seeds):
-            if number and seconds is not None and time.monotonic() - started >= seconds:
+            yield Guided(program_of(subject, suite, seed + number, size), unsteered())
+
+    def search(tell: Callable[[Exploration | Guided | Left | int], object]) -> None:
+        explored = 0
+        for one in guide.programs(seeds) if guide else drawn():
+            if explored and seconds is not None and time.monotonic() - started >= seconds:
                 break
-            drawn = seed + number
-            program = guide.program(number) if guide else program_of(subject, suite, drawn, size)
-            tell(program)
+            tell(one)
             before = None if judge is None else dataclasses.replace(judge.counts)
             done = explore(
                 subject,
-                program,
-                executions=executions,
+                one.program,
+                executions=one.executions(executions),
                 seed=seed,
                 judge=judge,
                 on_batch=tell,
                 on_left=tell,
                 look=guide.look if guide else None,
                 step_limit=steps_of(size),
+                **one.steering,
                 **options,
             )
             if guide:
-                guide.learn(program)
+                guide.learn(one.program)
+            if one.scouted and done.failure is None:
+                continue
+            explored += 1
             if judge is not None and before is not None:
                 statistics = dict(done.statistics)
                 statistics["judged"] = judge.counts.judged - before.judged
@@ -267,11 +273,11 @@ def explore_suite(
             if done.failure is not None:
                 break
 
-    def add(done: Exploration | Program | Left | int) -> None:
+    def add(done: Exploration | Guided | Left | int) -> None:
         if isinstance(done, Left):
             show(total.executions + total.under_way, f"; {done}")
             return
-        if isinstance(done, Program):
+        if isinstance(done, Guided):
             under_way[:] = [done]
             return
         if isinstance(done, int):  # executions of the program under way
@@ -279,7 +285,7 @@ def explore_suite(
             show(total.executions + done)
             return
         if on_result is not None:
-            program = under_way[0]
+            program = under_way[0].program
             silent = dataclasses.replace(done, failure=None)
             trial = TrialOptions(module=module, mutant=mutant, noise=False)
             result = to_result(suite, trial, subject, program, silent)
@@ -307,8 +313,9 @@ def explore_suite(
             watch(search, add, limits=limits)
     except LostError as crash:
         # The child may die before it has told of a program.
-        program = under_way[0] if under_way else program_of(subject, suite, seed, size)
-        add(lost_exploration(crash, subject, program, {"seed": seed, **options}))
+        guided_program = under_way[0] if under_way else next(drawn())
+        known = {"seed": seed, **guided_program.steering, **options}
+        add(lost_exploration(crash, subject, guided_program.program, known))
     finally:
         progress.end()
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TypeVar
+from typing import Any, TypeVar
 
-from pulsar_ml.campaign.local.inevitability import curve_lines, mark_of, shares
+from pulsar_ml.campaign.local.inevitability import Share, curve_lines, shares
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
@@ -18,11 +18,12 @@ from pulsar_ml.harness.engine import Explorer  # noqa: F401  (before checked mod
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, Replayed
-from pulsar_ml.harness.search.sandbox import call, replay_lost
+from pulsar_ml.harness.search.sandbox import call, replay_lost, watch
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.input_files import bounded_text
+from pulsar_ml.terminal.progress import ProgressDisplay
 
 T = TypeVar("T")
 NOT_JUDGED = "continuations: not judged; one ends its process, and no other is known"
@@ -133,18 +134,72 @@ def inevitability_of(
     judge: Judge | None,
     limits: Limits | None,
     samples: int,
-) -> tuple[dict[int, str], str]:
-    """The row that marks the turning point, and the curve of the continuations that fail, as text.
+    on_share: Callable[[int, int], object] = lambda done, switches: None,
+) -> tuple[Share, ...] | None:
+    """The curve of the continuations that fail; None when one of them ends its process.
 
-    No curve when a continuation ends its process.
+    ``on_share`` gets the number of switches that were judged and that of all.
     """
     if failure.ended_process:
-        return {}, NOT_JUDGED
+        return None
+    found: list[tuple[Share, ...]] = []
+
+    def work(send: Callable[[object], object]) -> None:
+        send(
+            shares(
+                failure,
+                subject,
+                judge,
+                samples=samples,
+                on_share=lambda done, switches: send([done, switches]),
+            )
+        )
+
+    def on_message(message: Any) -> None:
+        if isinstance(message, list):
+            on_share(*message)
+        else:
+            found.append(message)
+
     try:
-        curve = guarded(lambda: shares(failure, subject, judge, samples=samples), limits)
+        if limits is None:
+            work(on_message)
+        else:
+            watch(work, on_message, limits=limits)
     except LostError:
-        return {}, NOT_JUDGED
-    return mark_of(curve), "\n".join(curve_lines(curve))
+        return None
+    return found[0]
+
+
+def shown_inevitability(
+    failure: Failure,
+    subject: Subject,
+    judge: Judge | None,
+    limits: Limits | None,
+    samples: int,
+    progress: ProgressDisplay,
+) -> tuple[Share, ...] | None:
+    """Return the curve of :func:`inevitability_of`, with the progress of a long one."""
+    title = f"{failure.subject}: continuations"
+    progress.begin(title, 1, f"{title}: {samples} behind each switch")
+    try:
+        return inevitability_of(
+            failure,
+            subject,
+            judge,
+            limits,
+            samples,
+            lambda done, switches: progress.update(
+                done / switches, f"{title} behind {done:,} of {switches:,} switches"
+            ),
+        )
+    finally:
+        progress.end()
+
+
+def curve_text(curve: Sequence[Share] | None) -> str:
+    """The curve as text, or the reason for having none."""
+    return NOT_JUDGED if curve is None else "\n".join(curve_lines(curve))
 
 
 def shrink_failure(

@@ -8,7 +8,7 @@ becomes inevitable.
 from __future__ import annotations
 
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any, cast
@@ -23,6 +23,8 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 SAMPLES = 40  # continuations of each switch
 MOST_POINTS = 60  # switches that are judged; of more, these are spread evenly
+MOST_STEPS = 2_000_000  # of all continuations together, about
+FEW = 10  # continuations of each switch in a report and in a replay
 SWITCHES, STALE = 0.25, 0.5  # how often a continuation departs from the default at a choice
 BEHIND = 400  # choices of each thread that are drawn; the rest has the default
 BAR = 20  # characters of a share of 1
@@ -55,29 +57,44 @@ class Share:
 
 
 def shares(
-    failure: Failure, subject: Subject, judge: Judge | None = None, *, samples: int = SAMPLES
+    failure: Failure,
+    subject: Subject,
+    judge: Judge | None = None,
+    *,
+    samples: int = SAMPLES,
+    on_share: Callable[[int, int], object] = lambda done, switches: None,
 ) -> tuple[Share, ...]:
     """Judge continuations at each switch of ``failure``, which its replay must make again.
 
     ``judge`` is that of the replay: with it wrong answers are failures as well. Empty when the
-    replay differs. A continuation may crash, so the caller wants a child process.
+    replay differs. A continuation may crash, so the caller wants a child process. ``on_share`` gets
+    the number of switches that were judged and that of all, behind each of them. Of a long trace
+    fewer switches are judged: all continuations together have about MOST_STEPS steps.
     """
     judge = judge or subject.judge
     again = failure.replay(subject, judge)
     if not again.exact:
         return ()
     trace = [event for event in again.trace if int(event["thread"]) >= 0]
-    return tuple(
-        share_at(failure, subject, judge, trace, event, samples) for event in switches(trace)
-    )
+    points = switches(trace, most_points(samples, len(trace)))
+    curve = []
+    for event in points:
+        curve.append(share_at(failure, subject, judge, trace, event, samples))
+        on_share(len(curve), len(points))
+    return tuple(curve)
 
 
-def switches(trace: Sequence[Event]) -> list[int]:
-    """The steps before which another thread was at work, evenly chosen if they are many."""
+def most_points(samples: int, steps: int) -> int:
+    """Return how many switches are judged of a trace with so many steps."""
+    return max(2, min(MOST_POINTS, MOST_STEPS // max(1, samples * steps)))
+
+
+def switches(trace: Sequence[Event], most: int = MOST_POINTS) -> list[int]:
+    """The steps before which another thread was at work; of more than ``most``, evenly chosen."""
     found = [at for at in range(1, len(trace)) if trace[at]["thread"] != trace[at - 1]["thread"]]
-    if len(found) <= MOST_POINTS:
+    if len(found) <= most:
         return found
-    return [found[number * len(found) // MOST_POINTS] for number in range(MOST_POINTS)]
+    return [found[number * len(found) // most] for number in range(most)]
 
 
 def share_at(
@@ -189,3 +206,18 @@ def curve_lines(curve: Sequence[Share]) -> list[str]:
             f"behind step {mark.event:,} the failure becomes inevitable: the share rises most there"
         )
     return lines
+
+
+def short_line(curve: Sequence[Share]) -> str:
+    """The curve in one line: a digit of tenths for each switch, "-" for one without a share."""
+    mark = turning_point(curve)
+    tenths = "".join(
+        "-" if share.value is None else "X" if share.value == 1 else str(int(10 * share.value))
+        for share in curve
+    )
+    if mark is None:
+        return "inevitable: not known; no switch raises the share of continuations that fail"
+    return (
+        f"inevitable behind step {mark.event:,}, where thread {mark.thread} goes on at "
+        f"{mark.place}; tenths of continuations that fail, switch by switch: {tenths}"
+    )

@@ -25,7 +25,8 @@ class Chunk:
     """Trials of one suite on the seeds ``seed_lo`` to ``seed_hi - 1``: the unit of distribution.
 
     ``strategy`` is the engine's strategy for them; "" is the job's own. ``part`` is the part of an
-    exhaustive search; "" is the whole search.
+    exhaustive search; "" is the whole search. ``corpus`` are seeds from whose programs guided
+    trials make theirs.
     """
 
     chunk_id: int
@@ -34,6 +35,7 @@ class Chunk:
     seed_hi: int
     strategy: str = ""
     part: str = ""
+    corpus: tuple[int, ...] = ()
 
     def __len__(self) -> int:
         return self.seed_hi - self.seed_lo

@@ -6,6 +6,8 @@ earlier rounds. A round is written to the run before it starts, and a resumed ru
 
     rounds/round-00000.json
 
+A guided campaign has a corpus in each round after the first, see :mod:`corpus`.
+
 Each seed of a suite is used once, whatever the strategy: arms take seeds in turn, and suite and
 seed identify a trial, as they do without rounds.
 """
@@ -14,7 +16,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,6 +25,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.plan.allocation import Gain, divide
+from pulsar_ml.campaign.plan.corpus import STRATEGY, Corpus, corpus_of
 from pulsar_ml.campaign.plan.plan import SEED_LIMIT, Chunk, Plan
 from pulsar_ml.campaign.trial.trial import CONTROLLED
 from pulsar_ml.errors import BadRecordError, UsageError
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
     from pulsar_ml.campaign.store.store import RunStore
 
 ROUND_VERSION = 1
+GUIDED_VERSION = 2  # of a round with a corpus
 MOST_ROUNDS = 10_000
 MOST_CHUNKS = 10_000_000
 MOST_SIGNATURES = 100_000  # that are counted separately
@@ -69,12 +73,14 @@ class Share:
 class Round:
     """One round.
 
-    ``first_chunk`` is its first chunk id; chunks have at most ``chunk_seeds`` seeds.
+    ``first_chunk`` is its first chunk id; chunks have at most ``chunk_seeds`` seeds. ``corpus`` has
+    seeds of suites, from whose programs guided trials make theirs.
     """
 
     first_chunk: int
     chunk_seeds: int
     parts: tuple[Share, ...]
+    corpus: Corpus = field(default_factory=dict)
 
     def chunks(self) -> list[Chunk]:
         """Return its chunks; neighbours belong to different arms where possible."""
@@ -85,7 +91,9 @@ class Round:
                 if low < part.seed_hi:
                     high = min(low + self.chunk_seeds, part.seed_hi)
                     number = self.first_chunk + len(found)
-                    found.append(Chunk(number, part.arm.suite, low, high, part.arm.strategy))
+                    suite, strategy = part.arm.suite, part.arm.strategy
+                    corpus = self.corpus.get(suite, ()) if strategy == STRATEGY else ()
+                    found.append(Chunk(number, suite, low, high, strategy, corpus=corpus))
         return found
 
     def to_data(self) -> dict[str, object]:
@@ -94,11 +102,13 @@ class Round:
             {**asdict(part.arm), "seed_lo": part.seed_lo, "seed_hi": part.seed_hi}
             for part in self.parts
         ]
+        corpus = {suite: list(seeds) for suite, seeds in self.corpus.items()}
         return {
-            "version": ROUND_VERSION,
+            "version": GUIDED_VERSION if corpus else ROUND_VERSION,
             "first_chunk": self.first_chunk,
             "chunk_seeds": self.chunk_seeds,
             "arms": arms,
+            **({"corpus": corpus} if corpus else {}),
         }
 
     @staticmethod
@@ -107,9 +117,16 @@ class Round:
 
         BadRecordError for a damaged one.
         """
-        types_of = {"first_chunk": int, "chunk_seeds": int, "arms": tuple[ArmSeeds, ...]}
-        content = check_keys(read_object(text, what, versions=(ROUND_VERSION,)), types_of, what)
-        first, size, arms = (content[name] for name in types_of)
+        types_of = {
+            "first_chunk": int,
+            "chunk_seeds": int,
+            "arms": tuple[ArmSeeds, ...],
+            "corpus": Mapping[str, tuple[int, ...]],
+        }
+        known = read_object(text, what, versions=(ROUND_VERSION, GUIDED_VERSION))
+        content = check_keys(known, types_of, what, optional={"corpus"})
+        first, size, arms = (content[name] for name in ("first_chunk", "chunk_seeds", "arms"))
+        corpus = content.get("corpus", {})
         if not 0 <= first <= SEED_LIMIT:
             raise mismatch(what, "first_chunk", first, f"0 to {SEED_LIMIT}")
         if not 1 <= size <= SEED_LIMIT:
@@ -120,8 +137,12 @@ class Round:
             if not 0 <= arm.seed_lo < arm.seed_hi <= SEED_LIMIT:
                 should_be = f"below its seed_hi, {arm.seed_hi}, and both 0 to {SEED_LIMIT}"
                 raise mismatch(what, f"seed_lo of {arm.suite:.40}", arm.seed_lo, should_be)
+        for suite, seeds in corpus.items():
+            if not seeds or not all(0 <= seed < SEED_LIMIT for seed in seeds):
+                should_be = f"seeds from 0 to {SEED_LIMIT - 1}, one or more"
+                raise mismatch(what, f"corpus of {suite:.40}", list(seeds), should_be)
         parts = (Share(Arm(arm.suite, arm.strategy), arm.seed_lo, arm.seed_hi) for arm in arms)
-        return Round(first, size, tuple(parts))
+        return Round(first, size, tuple(parts), corpus)
 
 
 @dataclass(frozen=True, slots=True)
@@ -147,6 +168,8 @@ class Rounds:
         rounds: int,
         floor: float,
         decided: Sequence[Round] = (),
+        *,
+        guided: bool = False,
     ) -> None:
         """Raise UsageError when an arm would have no trial in some round, or a strategy stands
         twice.
@@ -156,6 +179,7 @@ class Rounds:
                 length of a chunk.
             strategies: strategies of the engine; empty for real threads.
             floor: least share of each arm as a fraction, 0 to 1, of an equal share.
+            guided: True gives each round after the first a corpus.
         """
         if not 1 <= rounds <= MOST_ROUNDS:
             raise UsageError(f"a campaign has 1 to {MOST_ROUNDS:,} rounds, not {rounds}")
@@ -171,6 +195,7 @@ class Rounds:
         self.strategies = tuple(strategies)
         self.rounds = rounds
         self.floor = floor
+        self.guided = guided
         names = self.strategies or ("",)
         self.arms = tuple(Arm(suite, strategy) for suite in plan.suites for strategy in names)
         self.decided: list[Round] = []
@@ -213,6 +238,8 @@ class Rounds:
         for number in range(self.rounds):
             if number == len(self.decided):
                 decided = self.decide(self.gains(store.directory) if number else [])
+                if self.guided and number:
+                    decided = replace(decided, corpus=self.corpus(store.directory))
                 store.write_round(number, decided.to_data())
                 self._add(decided)
             self.on_round(number, self.decided[number])
@@ -228,6 +255,12 @@ class Rounds:
             parts.append(Share(arm, free[arm.suite], free[arm.suite] + share))
             free[arm.suite] += share
         return Round(self.chunk_count, self.chunk_seeds, tuple(parts))
+
+    def corpus(self, directory: Path) -> Corpus:
+        """Choose the corpus of the next round from the rows on disk."""
+        from pulsar_ml.campaign.store.store import waves_of
+
+        return corpus_of(directory, waves_of(directory), len(self.decided[0].chunks()))
 
     def budget(self, number: int) -> int:
         """Return the number of trials of a round; rounds differ by at most one."""
@@ -256,6 +289,7 @@ class Rounds:
             or tuple(part.arm for part in decided.parts) != self.arms
             or sum(map(len, decided.parts)) != self.budget(number)
             or (decided.first_chunk, decided.chunk_seeds) != (self.chunk_count, self.chunk_seeds)
+            or not set(decided.corpus) <= (set(self.plan.suites) if self.guided else set())
         ):
             raise UsageError(f"round {number} is damaged: it does not follow from the run's plan")
         if self.chunk_count + self.budget(number) / self.chunk_seeds > MOST_CHUNKS:
@@ -267,7 +301,7 @@ class Rounds:
         """Describe the first setting in which other rounds differ; "" when all are equal."""
         if other is None:
             return "it has no rounds"
-        for name in ("strategies", "rounds", "floor"):
+        for name in ("strategies", "rounds", "floor", "guided"):
             if getattr(self, name) != getattr(other, name):
                 return f"its {name} is {getattr(other, name)!r} and not {getattr(self, name)!r}"
         return ""
@@ -284,7 +318,8 @@ class Rounds:
 
     def to_data(self) -> dict[str, object]:
         """Return the settings as plain data for ``json``."""
-        return {"rounds": self.rounds, "floor": self.floor, "strategies": list(self.strategies)}
+        facts = {"rounds": self.rounds, "floor": self.floor, "strategies": list(self.strategies)}
+        return {**facts, "guided": True} if self.guided else facts
 
     @staticmethod
     def read(directory: Path, plan: Plan, data: object) -> Rounds:
@@ -293,14 +328,16 @@ class Rounds:
         UsageError for damage.
         """
         what = f"the rounds in {directory / 'run.json'}"
-        types_of = {"rounds": int, "floor": float, "strategies": list[str]}
+        types_of = {"rounds": int, "floor": float, "strategies": list[str], "guided": bool}
         try:
-            data = check_keys(data, types_of, what)
+            data = check_keys(data, types_of, what, optional={"guided"})
             if bool(data["strategies"]) != (plan.options.engine == CONTROLLED):
                 should_be = "the engine's, and none for real threads"
                 raise mismatch(what, "strategies", data["strategies"], should_be)
             decided = read_rounds(directory)
-            return Rounds(plan, data["strategies"], data["rounds"], data["floor"], decided)
+            guided = data.get("guided", False)
+            settings = data["strategies"], data["rounds"], data["floor"]
+            return Rounds(plan, *settings, decided, guided=guided)
         except (BadRecordError, UsageError) as error:
             raise UsageError(f"{directory}: {error}") from None
 

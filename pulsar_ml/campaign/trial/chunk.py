@@ -49,11 +49,12 @@ class Job:
     limits: Limits = TRIAL_LIMITS
 
     def of(self, chunk: Chunk) -> Job:
-        """Return this job with the chunk's own strategy and part, where the chunk has them."""
-        if not chunk.strategy and not chunk.part:
+        """Return this job with the chunk's own strategy, part and corpus, where it has them."""
+        if not chunk.strategy and not chunk.part and not chunk.corpus:
             return self
         strategy = chunk.strategy or self.options.strategy
-        return replace(self, options=replace(self.options, strategy=strategy, part=chunk.part))
+        options = replace(self.options, strategy=strategy, part=chunk.part, corpus=chunk.corpus)
+        return replace(self, options=options)
 
 
 def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, object]:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+from collections.abc import Mapping
 from contextlib import nullcontext
 from types import ModuleType
 from typing import Any
@@ -16,7 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.campaign.store.sketch import SIZE, Sketch, hash_of
+from pulsar_ml.campaign.trial.guidance import made_from_corpus
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, judge_of
+from pulsar_ml.campaign.trial.programs import program_of as program_of
+from pulsar_ml.campaign.trial.programs import rare_operations as rare_operations
+from pulsar_ml.campaign.trial.programs import steps_of as steps_of
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
@@ -28,6 +33,7 @@ from pulsar_ml.campaign.trial.trial import (
     TrialResult,
     Violation,
     find_subject,
+    is_guided,
     load_native,
     select_mutant,
 )
@@ -39,7 +45,6 @@ from pulsar_ml.harness.engine import (
     OFFERED,
     REDUCING,
     SEARCHES,
-    STEP_LIMIT,
     Explorer,
 )
 from pulsar_ml.harness.search.child import LostError
@@ -48,8 +53,7 @@ from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.partition import Part, ReducedPart
 from pulsar_ml.harness.search.sandbox import LEARNING, lost_failure
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.subjects.colliding import colliding_program
-from pulsar_ml.harness.subjects.program import Program, resolve_mix
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
 NONDETERMINISM = "nondeterminism"  # equal choices led to different executions
@@ -57,7 +61,6 @@ MOST_THREADS = 63  # the engine's own limit
 MOST_EXECUTIONS = 1_000_000_000
 SHRINK_EXECUTIONS = 20_000  # a fraction of a second; ``pulsar-ml shrink`` takes longer
 BOUND_SEPARATOR = "; "  # between the bounds of a search
-STEPS_ALONE = 500_000  # of an execution with one thread
 REUSE = "mixed"  # each execution decides whether freed memory is reused at once
 
 
@@ -73,7 +76,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_checked(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    program = program_of(subject, suite, seed, options)
+    program, steering = input_of(subject, suite, seed, options)
     before = judge_counts(suite)
     with subject.around() if subject.around else nullcontext():
         try:
@@ -85,6 +88,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
                 judge=judge_of(suite.model),
                 step_limit=steps_of(options),
                 **search_options(subject, suite, options),
+                **steering,
             )
         except LimitsError as error:
             return without_verdict(suite, options, subject, program, str(error))
@@ -248,77 +252,29 @@ def crashed_record(
     executions that had begun.
     """
     subject = find_subject(load_checked(options.module), suite)
-    program = program_of(subject, suite, seed, options)
+    program, steering = input_of(subject, suite, seed, options)
     search = {
         "seed": seed,
         "step_limit": steps_of(options),
         **search_options(subject, suite, options),
+        **steering,
     }
     failure = lost_failure(crash, subject, program, search)
     record = dataclasses.replace(failure, module=options.module, mutant=options.mutant).to_json()
     return program, record, 1 if crash.execution >= LEARNING else crash.execution + 1
 
 
-def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
-    """Make the small program of a seed, whose threads are likely to meet; no noise.
-
-    A program of one thread is larger, unless the options say how many operations it has.
-    """
-    if options.threads == 1 and options.operations is None:
-        return program_alone(subject, suite, seed)
-    size = suite.controlled
-    threads = size.threads if options.threads is None else (options.threads,) * 2
-    operations = size.operations if options.operations is None else (options.operations,) * 2
-    if options.threads is None and subject.max_threads:
-        threads = min(threads[0], subject.max_threads), min(threads[1], subject.max_threads)
-    return colliding_program(
-        subject,
-        seed,
-        threads=threads,
-        operations=operations,
-        mix=size.mix or suite.mix,
-        others=rare_operations(subject, suite),
-        sources=size.sources,
-        settings={**suite.settings, **size.settings},
-        kinds=size.kinds,
-        lives=suite.alone.lives if options.threads == 1 else size.lives,
-        spans=size.spans,
+def input_of(
+    subject: Subject, suite: Suite, seed: int, options: TrialOptions
+) -> tuple[Program, Mapping[str, Any]]:
+    """Return the program of a trial, and how its executions are steered: guided, if it is."""
+    known = not options.corpus or subject.around is not None or options.threads == 1
+    if known or not is_guided(seed):
+        return program_of(subject, suite, seed, options), {}
+    found = made_from_corpus(
+        subject, suite, seed, options, **search_options(subject, suite, options)
     )
-
-
-def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
-    """Make the program of one thread of a seed, with the suite's sizes for it."""
-    size = suite.alone
-    weights = zip(subject.operations, resolve_mix(subject, size.mix or suite.mix), strict=True)
-    return colliding_program(
-        subject,
-        seed,
-        threads=(1, 1),
-        operations=size.operations,
-        mix={one.name: weight for one, weight in weights if one.name not in size.left_out},
-        sources=size.sources or suite.controlled.sources,
-        settings={**suite.settings, **size.settings},
-        kinds=size.kinds or suite.controlled.kinds,
-        lives=size.lives,
-        spans=size.spans,
-    )
-
-
-def steps_of(options: TrialOptions) -> int:
-    """Return the steps after which an execution is cut: one thread may make many."""
-    return STEPS_ALONE if options.threads == 1 else STEP_LIMIT
-
-
-def rare_operations(subject: Subject, suite: Suite) -> list[str]:
-    """Return the suite's operations that small programs call besides those of their own mix."""
-    small = resolve_mix(subject, suite.controlled.mix or suite.mix)
-    return [
-        operation.name
-        for operation, weight in zip(
-            subject.operations, resolve_mix(subject, suite.mix), strict=True
-        )
-        if weight and not small[operation.code] and operation.name not in suite.controlled.left_out
-    ]
+    return found.program, found.steering
 
 
 def load_checked(module: str) -> ModuleType:

@@ -65,6 +65,7 @@ class TrialOptions:
         stores: stores that a location remembers.
         part: the part of an exhaustive search to run, as text of
             :class:`pulsar_ml.harness.search.partition.Part`; "" runs the whole search.
+        corpus: seeds from whose programs guided trials make theirs.
     """
 
     threads: int | None = None
@@ -82,6 +83,15 @@ class TrialOptions:
     spins: int = 2
     turns: int = 16
     stores: int = 8
+    corpus: tuple[int, ...] = ()
+
+
+def is_guided(seed: int) -> bool:
+    """Return True for a seed whose program is made from the corpus, where there is one.
+
+    Every second seed: the others are the floor of unguided trials, and the corpora of later rounds.
+    """
+    return seed % 2 == 1
 
 
 @dataclass(frozen=True, slots=True)

@@ -126,8 +126,8 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     multiple=True,
     metavar="NAME",
     group=shared.SEARCH,
-    help="How schedules are chosen. Repeatable, or all: the strategies share the seeds.  "
-    "[default: portfolio]",
+    help="How schedules are chosen. Repeatable, or all (but reduce and enumerate, which search "
+    "what exhaust searches): the strategies share the seeds.  [default: portfolio]",
 )
 @shared.executions(None, "[default: 2000]")
 @shared.ignore
@@ -143,6 +143,13 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     type=click.FloatRange(0),
     group=shared.SEARCH,
     help=f"Share of an equal part that each suite and strategy keeps.  [default: {FLOOR}]",
+)
+@option(
+    "--guided",
+    is_flag=True,
+    group=shared.SEARCH,
+    help="From the second round on, make half of the programs of strategy portfolio from programs "
+    "of earlier rounds that showed much, and steer their executions.",
 )
 @option(
     "--exhaust",

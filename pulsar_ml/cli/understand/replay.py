@@ -55,6 +55,7 @@ from pulsar_ml.terminal.trust import OPTION, check_built, check_trusted, trust_w
     group=shared.PROGRAMS,
     help="Make all repeats, also after a failure.",
 )
+@shared.continuations("name the step behind which failure becomes inevitable, for the engine")
 @shared.patience(TRIAL_LIMITS.wall)
 @shared.as_json
 def command(
@@ -64,6 +65,7 @@ def command(
     trust: bool,
     repeats: int,
     count_all: bool,
+    continuations: int,
     patience: float,
     as_json: bool,
 ) -> ExitCode:
@@ -75,7 +77,9 @@ def command(
     """
     limits = dataclasses.replace(TRIAL_LIMITS, wall=patience)
     if is_failure(record):
-        return replay_once(record, suites, module, limits, trust=trust, as_json=as_json)
+        return replay_once(
+            record, suites, module, limits, continuations, trust=trust, as_json=as_json
+        )
     content = read_record(record)
     check_trusted(record, {"--module": module or content.module}, trust=trust or bool(module))
     (suite,) = choose_suites(load_suites(suites), (content.suite,))
@@ -112,11 +116,19 @@ def command(
 
 
 def replay_once(
-    path: Path, suites: str, module: str | None, limits: Limits, *, trust: bool, as_json: bool
+    path: Path,
+    suites: str,
+    module: str | None,
+    limits: Limits,
+    continuations: int,
+    *,
+    trust: bool,
+    as_json: bool,
 ) -> ExitCode:
     """Makes a failure of the engine again."""
     # Imported here: it loads the engine, which real threads do not need.
     from pulsar_ml.campaign.local import failures
+    from pulsar_ml.campaign.local.inevitability import short_line
 
     failure = failures.read_failure(path)
     restart_under(failure.hash_seed)
@@ -129,6 +141,13 @@ def replay_once(
         failure, subject, judge, limits if failure.ended_process else None
     )
     code = failures.exit_code_of(again)
+    line = ""
+    if continuations:
+        with ProgressDisplay() as progress:
+            curve = failures.shown_inevitability(
+                failure, subject, judge, limits, continuations, progress
+            )
+        line = failures.NOT_JUDGED if not curve else short_line(curve)
     if as_json:
         print_json(
             {
@@ -138,10 +157,13 @@ def replay_once(
                 "verdict": again.verdict(),
                 "recorded": json.loads(failure.to_json()),
                 "failure": None if again.failure is None else json.loads(again.failure.to_json()),
+                **({"inevitable": line} if line else {}),
             }
         )
         return code
     echo(failures.described(failure, again))
+    if line:
+        echo(f"  {line}")
     if again.trace:
         words = ("trace", short_path(path), *suites_words(suites))
         chosen = trust_words(failure.module) if module is None else ("--module", module)

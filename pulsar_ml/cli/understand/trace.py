@@ -7,23 +7,23 @@ from pathlib import Path
 import click
 
 from pulsar_ml.campaign.local.failures import (
+    curve_text,
     exit_code_of,
-    inevitability_of,
     judge_for,
     read_failure,
+    shown_inevitability,
     subject_of,
     traced,
 )
+from pulsar_ml.campaign.local.inevitability import mark_of
 from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
-from pulsar_ml.cli.command import option
 from pulsar_ml.exit_codes import SEARCH, ExitCode
 from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
+from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.trust import check_built, check_trusted
-
-MOST_CONTINUATIONS = 1_000
 
 
 @new_command(
@@ -38,15 +38,7 @@ MOST_CONTINUATIONS = 1_000
 @shared.suites()
 @shared.module("the failure's")
 @shared.mutant("the failure's")
-@option(
-    "--continuations",
-    type=click.IntRange(0, MOST_CONTINUATIONS),
-    default=0,
-    show_default=True,
-    group=shared.OUTPUT,
-    help="Keep the steps before each switch, draw the rest anew so often, and print the share that "
-    "fails.",
-)
+@shared.continuations("print the share that fails")
 @shared.trust
 @shared.sandbox()
 def command(
@@ -72,7 +64,9 @@ def command(
     marks: dict[int, str] = {}
     curve = ""
     if continuations:
-        marks, curve = inevitability_of(content, subject, judge, limits, continuations)
+        with ProgressDisplay() as progress:
+            found = shown_inevitability(content, subject, judge, limits, continuations, progress)
+        marks, curve = mark_of(found or ()), curve_text(found)
     again, text = traced(content, subject, judge, limits, sources=sources, marks=marks)
     echo(text)
     if curve:

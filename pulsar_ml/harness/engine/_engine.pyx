@@ -15,9 +15,9 @@ from pulsar_ml.harness.engine.judged_calls cimport (
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS,
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
-    CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange,
-    EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
-    engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
+    CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange, EngineConfig,
+    EngineDecision, EngineEvent, EngineFailure, EnginePair, EngineStats, EngineStrategy, engine_accept,
+    engine_again, engine_apart, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
     engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
     engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
@@ -46,18 +46,18 @@ _lock = threading.Lock()
 cdef class Explorer:
     """The executions of one program, numbered from 0, each decided by the seed and its number.
 
-    ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names those of
-    "weak_failure", "spurious", "no_memory" and "timeout" that may happen; ``reuse`` tells the
-    allocator to keep freed blocks ("quarantine"), to hand them out at once ("reuse") or to let each
-    execution decide ("mixed"). ``depth`` fixes PCT's depth (0: a mixture). Bounds of the exhaustive
-    strategies are ``bound``: preemptions or delays, ``spins``: turns of waiting loops that go on at
-    once, and ``turns``: turns of loops in one operation. A location remembers ``stores`` stores.
-    With ``lock_free`` a thread of each execution may be held back at a step, and it is a failure
-    when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
-    thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
-    them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
-    ``unreduced`` why it was given up before. With ``preemptions`` it makes the classes that so
-    many preemptions reach. With ``symmetry`` threads of equal calls begin in the order of their
+    ``mode`` is "sc", "tso" or "c11"; ``strategy`` one of STRATEGIES; ``faults`` names the FAULTS
+    that may happen; ``reuse`` tells the allocator to keep freed blocks ("quarantine"), to hand them
+    out at once ("reuse") or to let each execution decide ("mixed"). ``depth`` fixes PCT's depth (0:
+    a mixture). Bounds of the exhaustive strategies are ``bound``: preemptions or delays, ``spins``:
+    turns of waiting loops that go on at once, and ``turns``: turns of loops in one operation. A
+    location remembers ``stores`` stores. With ``lock_free`` a thread of each execution may be held
+    back at a step, and it is a failure when the others cannot end without that thread. "replay"
+    follows ``decisions``: tuples (point, thread, kind, value); "portfolio" departs from them, or
+    makes a pair of ``apart`` meet. ``path`` are the first choices of an exhaustive strategy;
+    ``floor`` of them stay. ``begun`` is where a search with reduction begins, ``unreduced`` why it
+    was given up before; with ``preemptions`` it makes the classes that so many preemptions reach,
+    and with ``symmetry`` threads of equal calls begin in the order of their
     numbers in such a search. With ``judged`` a run stops at each execution whose answers were not
     accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure.
     ``changes`` are tuples (place of code, order, fence, lock): the atomic operation there gets one
@@ -79,10 +79,9 @@ cdef class Explorer:
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
     cdef EngineChange* changes
-    cdef object path_kept, begun_kept
+    cdef object path_kept, begun_kept, apart_kept, oracle_kept, arrays
     cdef JudgedCall* places
     cdef Question question
-    cdef object oracle_kept, arrays
     cdef bint started
     cdef readonly tuple suppress, faults, reasons
     cdef readonly bint symmetry
@@ -92,7 +91,7 @@ cdef class Explorer:
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
-                  decisions=(), changes=(), path=(), int floor=0, suppress=(),
+                  decisions=(), apart=(), changes=(), path=(), int floor=0, suppress=(),
                   begun=(), int unreduced=0, bint symmetry=False, preemptions=None):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
@@ -150,6 +149,7 @@ cdef class Explorer:
         self.pairs = []
         self.reasons = ()
         self.set_decisions(decisions)
+        make_meet(self, apart)
         self.set_changes(changes)
         begin_at(self, path, floor)
         begin_search(self, begun, unreduced, symmetry, preemptions)

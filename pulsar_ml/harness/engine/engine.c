@@ -122,6 +122,7 @@ static void run_once(uint64_t number)
     reduction_begin(reduces());
     path_pruned = 0;
     E.strategy = configured_strategy();
+    E.guided = 0;
     E.reuse = E.config.reuse == 1;
     if (E.config.reuse == 2)
         E.reuse = E.reducing   ? UNDECIDED

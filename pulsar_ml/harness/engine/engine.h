@@ -90,6 +90,14 @@ typedef struct {
     uint16_t value;
 } EngineDecision;
 
+/* Two steps of two threads that are to follow one another at one location: a store or the end of a
+ * section, and what takes it. By each thread's own count of scheduling points. */
+typedef struct {
+    uint32_t at[2];               /* of the reader's step, and of the writer's */
+    uint32_t call_at[2];          /* of the first step of the call */
+    uint8_t thread[2];
+} EnginePair;
+
 /* One line of a trace. */
 typedef struct {
     uint64_t address;
@@ -217,8 +225,10 @@ typedef struct {
     const uint64_t *begun;    /* where a search with reduction begins: words of engine_part() */
     int32_t n_begun;
     int32_t unreduced;        /* why such a search was given up before, see nodes.c */
-    const EngineDecision *decisions;   /* for replay */
+    const EngineDecision *decisions;   /* to replay, or from which a sampler departs */
+    const EnginePair *pairs;  /* that such executions of a sampler make meet, one each */
     int32_t n_decisions;
+    int32_t n_pairs;
     int32_t n_changes;
     const EngineChange *changes;   /* ascending */
     /* whether the last execution's answers are known to be right; or NULL */
@@ -255,6 +265,7 @@ uint64_t engine_hash(void);
 uint64_t engine_class(void);
 int engine_classes(uint64_t *hashes);
 int32_t engine_meetings(uint64_t *found, int32_t room);
+int32_t engine_apart(EnginePair *pairs, uint64_t *numbers, int32_t room);
 uint32_t engine_steps(void);
 int engine_used_strategy(void);
 int engine_used_reuse(void);

@@ -34,6 +34,10 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         uint8_t kind
         uint16_t value
 
+    ctypedef struct EnginePair:
+        uint32_t[2] at, call_at
+        uint8_t[2] thread
+
     ctypedef struct EngineEvent:
         uint64_t address, value, before, pc
         uint32_t step, points
@@ -73,7 +77,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         uint32_t step_limit
         uint64_t seed
         const EngineDecision* decisions
-        int32_t n_decisions, n_changes
+        const EnginePair* pairs
+        int32_t n_decisions, n_pairs, n_changes
         const EngineChange* changes
         int (*known)(void* oracle) noexcept nogil
         void* oracle
@@ -113,6 +118,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     int32_t engine_part(const uint64_t** words) noexcept
     int engine_classes(uint64_t* hashes) noexcept
     int32_t engine_meetings(uint64_t* found, int32_t room) noexcept
+    int32_t engine_apart(EnginePair* pairs, uint64_t* numbers, int32_t room) noexcept
     uint32_t engine_steps() noexcept
     int engine_used_strategy() noexcept
     int engine_used_reuse() noexcept

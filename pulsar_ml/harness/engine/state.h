@@ -201,6 +201,7 @@ typedef struct {
     uint8_t running, at_start, recording, broken, ended, x_used, reuse, plain_walk, attentive, opened, held_once;
     uint8_t reducing;  /* the search with reduction, see schedule/reduction */
     uint8_t sampling;  /* choices are drawn, and not noted */
+    uint8_t guided;  /* the execution follows a tape, see strategies/guided.c */
     uint8_t walks;     /* a plain walk past its start, and nothing else to attend to */
     /* C11, four entries a clock, ENGINE_STORES messages a variable, no seq_cst fence so far, all
      * orders as in the source, sampling */

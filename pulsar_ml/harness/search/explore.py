@@ -7,9 +7,10 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import cache
 from typing import Any, TypedDict, Unpack, cast
 
 import numpy as np
@@ -37,7 +38,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 BATCH_SECONDS = 0.2
 FIRST_BATCH = 256
-LOOKED_AT = 32  # executions of a batch that is looked at
+LOOKED_AT = 32  # executions of the first batch that is looked at
 FIRST_TIMED_BATCH = 16  # of an exploration that a time ends
 MANY_OF_ONE_CLASS = 1_000
 DISCARDED = "discarded"  # the end of an execution in which an assumption did not hold
@@ -54,18 +55,17 @@ class EngineOptions(TypedDict, total=False):
     Attributes:
         depth: the depth of PCT; 0: each execution draws one of 1 to 3.
         bound: the most preemptions or delays of a search.
-        spins: the most turns of waiting loops that a search lets go on without a pause.
-        turns: the most turns of loops in one operation that a search follows.
+        spins, turns: of a search: turns of waiting loops without a pause, of loops in a call.
         stores: the number of stores that a location remembers, 3 to 64.
         lock_free: True holds back a thread of an execution, without which the others must end.
         symmetry: True lets threads of equal calls begin in the order of their numbers, in a search
             with reduction. It is for code that does not ask for its thread's number.
         preemptions: the most preemptions of a class, in a search with reduction. None: any number.
         step_limit: steps after which an execution is cut.
-        races: False leaves data races out.
-        leaks: False leaves out blocks that are never freed.
+        races, leaks: False leaves out data races, or blocks that are never freed.
         suppress: known races to pass over and count: "file:line" or a function.
-        decisions: the decisions of strategy "replay": (point, thread, kind, value).
+        decisions: (point, thread, kind, value): "replay" follows, "portfolio" departs from them.
+        apart: pairs that "portfolio" makes meet: :func:`pulsar_ml.harness.engine.pairs_apart`.
         changes: changes at places of the code, see ``Explorer``.
     """
 
@@ -82,17 +82,19 @@ class EngineOptions(TypedDict, total=False):
     leaks: bool
     suppress: Iterable[str]
     decisions: Iterable[tuple[int, int, int, int]]
+    apart: Sequence[tuple[int, ...]]
     changes: Iterable[tuple[int, str, str, str]]
+
+
+@cache
+def known_options(function: Callable[..., object]) -> tuple[str, ...]:
+    """Return the options of ``function`` and those of the engine."""
+    return (*inspect.getfullargspec(function).kwonlyargs, *EngineOptions.__annotations__)
 
 
 def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:
     """Raise UsageError for an option that neither ``function`` nor the engine has."""
-    own = [
-        name
-        for name, parameter in inspect.signature(function).parameters.items()
-        if parameter.kind is inspect.Parameter.KEYWORD_ONLY
-    ]
-    known = [*own, *EngineOptions.__annotations__]
+    known = known_options(function)
     for name in options:
         if name not in known:
             nearest = get_close_matches(name, known, 1)
@@ -274,8 +276,8 @@ def explore(
     besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
     of executions so far after each batch, about five times a second, and ``on_left`` an estimate
     how much a search with reduction has yet to do, unless it is ``isolated``. ``look`` is called
-    behind each 32 executions, the last of which was made again and has its trace; if it returns
-    true, the exploration ends.
+    behind 32, 64, 128, ... executions, the last of which was made again and has its trace; if it
+    returns true, the exploration ends.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may
@@ -370,15 +372,11 @@ def search(
     if look is not None:
         batch = LOOKED_AT
     deadline = math.inf if seconds is None else time.monotonic() + seconds
-    used = 0.0
-    failure = None
-    assumption = ""
+    began = batch_began = time.thread_time()
+    failure, assumption = None, ""
     while done < executions and (done == 0 or time.monotonic() < deadline):
-        started = time.thread_time()
         count, refused = run_judged(explorer, first + done, min(batch, executions - done), judge)
-        spent = time.thread_time() - started
         done += count
-        used += spent
         if count and explorer.end() == DISCARDED:
             assumption = describe_pc(cast("int", explorer.failure()["pc"]))
         if explorer.failed() and explorer.end() in NO_VERDICT:
@@ -394,8 +392,10 @@ def search(
                 rechecked += 1
                 if look is not None and look(explorer):
                     break
-            if look is None:
-                batch = next_batch(batch, spent)
+            batch = done
+            if look is None:  # otherwise times do not count
+                batch_began, before = time.thread_time(), batch_began
+                batch = next_batch(batch, batch_began - before)
         on_batch(done)
         if on_left is not None and (estimate := left_of(explorer)):
             on_left(estimate)
@@ -425,7 +425,7 @@ def search(
         explorer.seed,
         explorer.bound,
         done,
-        used,
+        time.thread_time() - began,
         statistics,
         failure,
         exhausted,

@@ -60,7 +60,8 @@ class Failure:
         mode, reuse, faults, step_limit: the engine's options; ``reuse`` as the execution used it.
         strategy, seed, execution: where the failure was found; "replay" and execution 0 after
             shrinking.
-        decisions: the choices that differ from the default policy: (point, thread, kind, value).
+        decisions: the choices that differ from the default policy: (point, thread, kind, value); of
+            a lost process those from which its executions departed.
         kind: one of the engine's ENDS, WRONG_ANSWERS, or how the process ended.
         rule: the id of the broken invariant, or "".
         message: one sentence.
@@ -80,6 +81,8 @@ class Failure:
         suppress: the known races that were passed over, as places.
         symmetry: True when equal threads began in the order of their numbers, of a lost process.
         preemptions: the most preemptions of a class, of a lost process; None for any number.
+        apart: pairs of steps that executions of a lost process made meet, as of
+            :func:`pulsar_ml.harness.engine.pairs_apart`.
         part: the part of a search that was explored; "" for the whole.
         recipe: how the subject was built from a source file, as the JSON of :class:`Recipe`; "" for
             one of a module.
@@ -119,6 +122,7 @@ class Failure:
     hash_seed: str = ""
     symmetry: bool = False
     preemptions: int | None = None
+    apart: tuple[tuple[int, ...], ...] = ()
 
     @property
     def ended_process(self) -> bool:

@@ -34,7 +34,8 @@ class Step:
         text: the step in words.
         place, source: file:line, and the line itself.
         mark: "stale" for a load that did not read the newest store, "first" and "second" for the
-            accesses of a race in their order, "failed" for the failing access, else "".
+            accesses of a race in their order, "failed" for the failing access, "turn" for the first
+            step behind which the failure is inevitable, else "".
     """
 
     lane: int
@@ -72,11 +73,13 @@ def timeline(
     *,
     subject: Subject | None = None,
     sources: bool = True,
+    turn: int | None = None,
 ) -> Timeline:
     """Draw ``trace``, the replay of ``failure``.
 
     ``subject`` gives the numbers of arguments. ``sources=False`` leaves source lines out, for a
-    module that was built from changed copies.
+    module that was built from changed copies. ``turn`` is the number of the step behind which the
+    failure is inevitable, counted in the steps of threads.
     """
     program = Program.from_json(failure.program)
     names, places = Names(trace), Places(trace)
@@ -87,6 +90,11 @@ def timeline(
         if int(event["thread"]) >= 0
         and (event["op"] not in ("read", "write") or names.shared(event) or index in marks)
     ]
+    if turn is not None:
+        turn_index = [at for at, event in enumerate(trace) if int(event["thread"]) >= 0][turn]
+        behind = next((index for index in shown if index >= turn_index), None)
+        if behind is not None:
+            marks.setdefault(behind, "turn")
     steps = []
     for index in shown:
         event = trace[index]

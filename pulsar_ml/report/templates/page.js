@@ -87,6 +87,7 @@
     if (group.note) body.append(make("p", "place", group.note));
     const drawing = document.getElementById("drawing-" + group.signature);
     if (drawing) body.append(drawing.content.cloneNode(true));
+    if (group.curve) body.append(make("pre", "curve", group.curve));
     if (group.lanes) {
       const text = make("details");
       text.append(make("summary", "", "The lanes as text, with lines of the sources"), make("pre", "", group.lanes));

@@ -74,25 +74,28 @@ def hunt_blind(
 def hunt_guided(module: ModuleType, suite: Suite, *, seed: int, budget: int) -> Hunt:
     """Runs ``pulsar-ml explore`` with its usual settings, up to ``budget`` executions.
 
-    Half of the programs are made from earlier ones that showed something new, a program ends when
-    its executions are known, and invariants, races, leaks and the model's verdict all count.
+    Programs are scouted before they are explored, half of those that are explored are made from
+    earlier ones that showed something new, and invariants, races, leaks and the model's verdict all
+    count.
     """
     subject = module.SUBJECTS[suite.subject]
     judge = judge_of(suite.model)
     guide = Guide(subject, suite, NEXT_SEED * seed, TrialOptions())
     spent = 0
-    for number in range(budget // PER_PROGRAM):
-        program = guide.program(number)
+    for one in guide.programs(budget // PER_PROGRAM):
+        if spent >= budget:
+            break
         done = explore(
             subject,
-            program,
-            executions=PER_PROGRAM,
+            one.program,
+            executions=one.executions(PER_PROGRAM),
             seed=NEXT_SEED * seed,
             reuse=REUSE,
             judge=judge.brief if judge else None,
             look=guide.look,
+            **one.steering,
         )
-        guide.learn(program)
+        guide.learn(one.program)
         spent += done.executions
         if done.failure is not None:
             return Hunt(spent, done.failure)

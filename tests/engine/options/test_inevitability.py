@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
-from pulsar_ml.campaign.local.failures import described
+from pulsar_ml.campaign.local.failures import curve_text, described, inevitability_of
 from pulsar_ml.campaign.local.inevitability import (
     MARK,
+    MOST_POINTS,
     Share,
     curve_lines,
     mark_of,
+    most_points,
     shares,
+    short_line,
     turning_point,
 )
+from pulsar_ml.cli.understand.replay import command as replay
+from pulsar_ml.cli.understand.trace import command as trace
+from pulsar_ml.harness.search.child import STUCK, Limits
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
@@ -79,3 +87,48 @@ def test_the_turning_point_is_before_the_largest_rise(
     lines = curve_lines(curve)
     assert sum(line.startswith("  >") for line in lines) == (event is not None)
     assert sum("not judged" in line for line in lines) == values.count(None)
+
+
+def test_the_curve_in_one_line() -> None:
+    curve = [Share(2, 0, "f a.c:1", 1, 10), Share(5, 1, "g a.c:2", 10, 10)]
+    assert short_line(curve) == (
+        "inevitable behind step 2, where thread 0 goes on at f a.c:1; tenths of continuations that "
+        "fail, switch by switch: 1X"
+    )
+    assert "not known" in short_line(curve[1:])
+    assert short_line([Share(1, 0, "", 0, 0), *curve]).endswith(": -1X")
+
+
+def test_long_traces_have_fewer_points() -> None:
+    """The cost of a curve is bounded: samples, switches and steps multiply."""
+    assert most_points(10, 50) == MOST_POINTS
+    assert most_points(40, 1000) == 50
+    assert most_points(1000, 20_000) == 2
+
+
+def test_the_same_curve_in_another_process_with_its_progress() -> None:
+    failure, subject = small_failure("counter"), programs().SUBJECTS["counter"]
+    seen: list[tuple[int, int]] = []
+    curve = inevitability_of(
+        failure, subject, None, Limits(), 5, lambda done, of: seen.append((done, of))
+    )
+    assert curve == shares(failure, subject, samples=5) != ()
+    assert seen == [(at, len(curve)) for at in range(1, len(curve) + 1)]
+    stuck = replace(failure, kind=STUCK)
+    assert inevitability_of(stuck, subject, None, None, 5) is None
+    assert curve_text(None).startswith("continuations: not judged")
+
+
+def test_commands_show_where_a_failure_becomes_inevitable(tmp_path: Path) -> None:
+    failure, subject = small_failure("counter"), programs().SUBJECTS["counter"]
+    record = tmp_path / "failed.json"
+    record.write_text(replace(failure, module=str(programs().__file__)).to_json())
+    trusted = [str(record), "--module", str(programs().__file__)]
+    short = CliRunner().invoke(replay, [*trusted, "--continuations", "10"])
+    assert short.exit_code == 1, short.output
+    assert short_line(shares(failure, subject, samples=10)) in short.output
+    plain = CliRunner().invoke(replay, trusted)
+    assert "inevitable" not in plain.output
+    long = CliRunner().invoke(trace, [*trusted, "--no-sandbox", "--continuations", "10"])
+    assert long.output.count(MARK) == 1
+    assert "\n".join(curve_lines(shares(failure, subject, samples=10))) in long.output

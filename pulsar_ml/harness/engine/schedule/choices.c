@@ -183,6 +183,8 @@ static const uint8_t DEPARTURES[CHOICE_KINDS] = {
     [CHOOSE_SLEEP] = 96,
 };
 
+static int guided_value(const Thread *t, EngineChoice kind, uint32_t options, uint32_t *chosen);
+
 /* 0..options-1, options at least 2. */
 static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
 {
@@ -191,7 +193,7 @@ static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
         chosen = replay_choose(t, kind, options);
     } else if (searching()) {
         chosen = past_turns(t) ? 0 : search_choose(options);
-    } else {
+    } else if (!unlikely(E.guided) || !guided_value(t, kind, options, &chosen)) {
         uint64_t drawn = draw();
         chosen = (drawn & 255) >= DEPARTURES[kind] ? 0
                  : 1 + (uint32_t)(((drawn >> 32) * (options - 1)) >> 32);

@@ -23,6 +23,7 @@ static int32_t strategy_number(const Strategy *strategy);
 static const Strategy *configured_strategy(void);
 #include "pulsar_ml/harness/engine/schedule/strategies/reduce.c"
 #include "pulsar_ml/harness/engine/schedule/strategies/replay.c"
+#include "pulsar_ml/harness/engine/schedule/strategies/guided.c"
 #include "pulsar_ml/harness/engine/schedule/strategies/portfolio.c"
 
 static const Strategy *const STRATEGIES[] = {
@@ -57,7 +58,7 @@ static void strategy_start(void)
                   E.strategy->row.kind == STRATEGY_FOLLOWS;
     E.many_reads = E.strategy->row.kind == STRATEGY_SAMPLES ? IN_VAIN : MANY_READS;
     E.plain_walk = E.strategy == &RANDOM && !E.recording;
-    E.sampling = E.strategy->row.kind == STRATEGY_SAMPLES && !E.recording;
+    E.sampling = E.strategy->row.kind == STRATEGY_SAMPLES && !E.recording && !E.guided;
     E.common = E.sampling && E.config.mode == MODE_C11 && E.width == 4 &&
                E.config.stores == ENGINE_STORES && E.config.n_changes == 0;
 }
