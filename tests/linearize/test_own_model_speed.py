@@ -124,9 +124,9 @@ def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
     monkeypatch.setattr(module, "GUIDED_STEPS", 0)  # the guide is asked at once
     seen: Counter[str] = Counter()
 
-    def counted(searches: Searches) -> guide.Proposal:
+    def counted(searches: Searches, steps: int = 64) -> guide.Proposal:
         seen["requests"] += 1
-        return proposal(searches)
+        return proposal(searches, steps)
 
     proposal = guide.proposal
     monkeypatch.setattr(module, "proposal", counted)

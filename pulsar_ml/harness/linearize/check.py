@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
-from pulsar_ml.harness.linearize.parts.guide import follows, proposal
+from pulsar_ml.harness.linearize.parts.guide import FEW_STEPS_OF_GUIDE, follows, proposal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen, Searches
@@ -107,7 +108,19 @@ class Check:
         if len(parts) < 2:
             part: Part = (parts[0][0] if parts else None, None)
             return self.in_time(part, self.of_whole(part, monitor))
-        return self.of_parts(list(parts))
+        return self.of_suspect(parts) or self.of_parts(list(parts))
+
+    def of_suspect(self, parts: Sequence[Part]) -> Finding | None:
+        """Try an order of the guide, or the part that it refutes; None without an answer."""
+        guide = proposal(self.searches, FEW_STEPS_OF_GUIDE)
+        if guide.order is not None and follows(self.searches, guide.order):
+            return self.legal(tuple(guide.order.tolist()))
+        if guide.suspect < 0:
+            return None
+        suspect = next(one for one in parts if guide.suspect in indices(one))
+        few = GUIDED_STEPS * len(self.records)
+        found = self.of_part(suspect, "", min(self.effort.left, few))
+        return found if isinstance(found, Illegal) else None
 
     def of_whole(self, part: Part, monitor: str) -> Finding:
         """Check a history of one part: briefly, then with an order of the guide."""
