@@ -83,7 +83,7 @@ def simulated(
     title = f"{name}, {clients} clients, {operations} operations"
     title += "" if busy > 0.9 else ", idle"
     title += ", crashes" if crashes else ""
-    count = 5 if operations <= 1_000 else 3
+    count = 5 if operations <= 1_000 and clients == 5 else 3
     for flips in (0, 1, max(2, operations // 20)):
         kind = {0: "legal", 1: "one flip"}.get(flips, "many flips")
         yield Shape(f"{title}, {kind}", model, peer, generate, flips, count)
