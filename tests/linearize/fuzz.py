@@ -126,7 +126,7 @@ def wrong_in(history: History, name: str, keyed: bool) -> tuple[list[str], bool]
     wrong += [f"{one} by a user's model" for one in claims.wrong(users, explained=False)]
     wrong += wrong_criteria(history, model, judge, claims)
     legal = claims.legal
-    judgement = None if keyed else by_monitor(name, history, model)
+    judgement = None if keyed else by_monitor(getattr(model, "monitor", ""), history, model)
     if judgement is not None and judgement.legal != legal:
         wrong.append(f"monitor: {judgement.legal}, should be {legal}")
     native: Parts | None = parts_for(model, history, 1 << 26)

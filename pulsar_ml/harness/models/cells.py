@@ -45,7 +45,6 @@ class CasRegister(Register):
 
     description = "a compare-and-set register"
     operations: ClassVar[Mapping[str, int]] = {**Register.operations, "cas": 2}
-    monitor = ""
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
         if call.name != "cas":
