@@ -25,7 +25,6 @@ OTHERS = (
     "face",
     "pythreads",
     "linearize",
-    "porcupine",
     "pulsar",
     "judging",
     "search",
