@@ -1,11 +1,10 @@
 """The checker with its default options beside Porcupine, on the same histories in one run.
 
 A figure is the number of times that the checker is as fast as Porcupine: the ratio of the medians
-of processor time. A history that Porcupine does not answer within the limit, seconds of the
-clock, counts with what it took until then; one that the checker does not answer makes the figure
-0. Two answers that differ end the run. An
-explanation of an illegal history, which Porcupine does not have, is computed when it is read, so it
-is in the rows of the command line only.
+of processor time. A history that Porcupine does not answer in time counts with what it took until
+then; one that the checker does not answer makes the figure 0. Two answers that differ end the run.
+An explanation of an illegal history, which Porcupine does not have, is computed when it is read, so
+it is in the rows of the command line only.
 
 ``python -m benchmarks linearize`` has these rows behind its own. ``python -m benchmarks.porcupine
 WORD...`` measures once those whose name has all words, and prints milliseconds.

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -15,7 +14,7 @@ from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
-from pulsar_ml.harness.linearize.parts.guide import FEW_STEPS_OF_GUIDE, follows, proposal
+from pulsar_ml.harness.linearize.parts.guide import FEW_STEPS_OF_GUIDE, Proposal, follows, proposal
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen, Searches
@@ -100,7 +99,12 @@ class Check:
             found = self.by_parts(searches.parts, monitor)
             if found is not None:
                 return found
+        guide = Proposal()
         try:
+            if options.partition and hasattr(searches.model, "partition"):
+                guide = proposal(searches, FEW_STEPS_OF_GUIDE)
+                if guide.order is not None and follows(searches, guide.order):
+                    return self.legal(tuple(guide.order.tolist()))
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -108,19 +112,13 @@ class Check:
         if len(parts) < 2:
             part: Part = (parts[0][0] if parts else None, None)
             return self.in_time(part, self.of_whole(part, monitor))
-        return self.of_suspect(parts) or self.of_parts(list(parts))
-
-    def of_suspect(self, parts: Sequence[Part]) -> Finding | None:
-        """Try an order of the guide, or the part that it refutes; None without an answer."""
-        guide = proposal(self.searches, FEW_STEPS_OF_GUIDE)
-        if guide.order is not None and follows(self.searches, guide.order):
-            return self.legal(tuple(guide.order.tolist()))
-        if guide.suspect < 0:
-            return None
-        suspect = next(one for one in parts if guide.suspect in indices(one))
-        few = GUIDED_STEPS * len(self.records)
-        found = self.of_part(suspect, "", min(self.effort.left, few))
-        return found if isinstance(found, Illegal) else None
+        if guide.suspect >= 0:
+            suspect = next(one for one in parts if guide.suspect in indices(one))
+            few = GUIDED_STEPS * len(self.records)
+            found = self.of_part(suspect, "", min(self.effort.left, few))
+            if isinstance(found, Illegal):
+                return found
+        return self.of_parts(list(parts))
 
     def of_whole(self, part: Part, monitor: str) -> Finding:
         """Check a history of one part: briefly, then with an order of the guide."""

@@ -43,9 +43,9 @@ class Extras(Protocol):
     Attributes:
         operations: the number of arguments by name; a history with another number is refused.
         by_thread: True if the calling thread matters to the model.
-        monitor: "register", "queue", "stack", "priority-queue", "set" or "multiset", if the model
-            is exactly one of those; the monitor of that name then checks histories with distinct
-            values.
+        monitor: "register" (with or without compare-and-set), "queue", "stack", "priority-queue",
+            "set" or "multiset", if the model is exactly one of those; the monitor of that name then
+            checks histories with distinct values.
     """
 
     operations: Mapping[str, int]
