@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,11 @@ from hypothesis import given, settings
 
 from benchmarks.peers.porcupine.histories import CasCell
 from pulsar_ml.harness.histories.generated import Cell, Line, Members, simulate
-from pulsar_ml.harness.histories.history import History, Operation, history_of
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.monitors import judge
-from pulsar_ml.harness.models import MODELS
+from pulsar_ml.harness.models import MODELS, CasRegister
+from tests.linearize.fuzz import monitors_first
 from tests.linearize.histories import (
     distinct,
     distinct_cell,
@@ -132,3 +134,28 @@ def test_the_witness_of_an_overtaking_is_two_values() -> None:
     judgement = judge("queue", history.with_records(records), MODELS["queue"]())
     assert judgement is not None and not judgement.legal
     assert len(judgement.witness) == 4 and {first, second} <= set(judgement.witness)
+
+
+class Renamed(CasRegister):
+    """A compare-and-set register under another name."""
+
+
+class Forgetful(CasRegister):
+    """A register that no call can read."""
+
+    def step(self, state: Any, call: Call) -> Iterable[Any]:
+        return () if call.name == "read" else super().step(state, call)
+
+
+def test_a_subclass_with_other_steps_has_no_monitor() -> None:
+    history = history_of(
+        [
+            Operation(0, "cas", (None, 5), True, 0, 1),
+            Operation(0, "read", (), 5, 2, 3),
+        ]
+    )
+    with monitors_first():
+        verdict = check(history, Renamed())
+        assert (verdict.answer, verdict.method) == (LEGAL, "monitor")
+        verdict = check(history, Forgetful())
+        assert (verdict.answer, verdict.method) == (ILLEGAL, "search")

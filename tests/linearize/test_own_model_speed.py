@@ -112,6 +112,8 @@ class Choosy(Queue):
 class Whole(CasRegister):
     """A register of another class, and so a user's model, that is exactly the guide's."""
 
+    monitor = ""
+
 
 @pytest.mark.parametrize(
     ("name", "model"), [("map", Lasting()), ("queue", Choosy()), ("cas-register", Whole())]

@@ -82,7 +82,7 @@ class Check:
 
     def run(self) -> Finding:
         searches, options = self.searches, self.searches.options
-        monitor = str(getattr(searches.model, "monitor", "")) if options.monitors else ""
+        monitor = monitor_of(searches.model) if options.monitors else ""
         if monitor and len(self.records) > MANY_RECORDS:
             if (found := self.by_monitor(monitor)) is not None:
                 return found
@@ -323,6 +323,14 @@ class Check:
         moments = [np.maximum.accumulate(invoked[order]) for order in placed]
         first = np.argsort(np.concatenate(moments), kind="stable")
         return tuple(np.concatenate(placed)[first].tolist())
+
+
+def monitor_of(model: Any) -> str:
+    """Return the name of a model's monitor, or "" if it is that of a base with other steps."""
+    kind = type(model)
+    owner = next((one for one in kind.__mro__ if "monitor" in vars(one)), kind)
+    same = getattr(kind, "step", None) is getattr(owner, "step", None)
+    return str(getattr(model, "monitor", "")) if same else ""
 
 
 def indices(part: Part) -> NDArray[np.int32]:

@@ -45,7 +45,7 @@ class Extras(Protocol):
         by_thread: True if the calling thread matters to the model.
         monitor: "register" (with or without compare-and-set), "queue", "stack", "priority-queue",
             "set" or "multiset", if the model is exactly one of those; the monitor of that name then
-            checks histories with distinct values.
+            checks histories with distinct values. A subclass with other steps has none.
     """
 
     operations: Mapping[str, int]
