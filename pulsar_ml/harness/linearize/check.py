@@ -114,7 +114,7 @@ class Check:
             return self.in_time(part, self.of_whole(part, monitor))
         if guide.suspect >= 0:
             suspect = next(one for one in parts if guide.suspect in indices(one))
-            few = GUIDED_STEPS * len(self.records)
+            few = GUIDED_STEPS * len(indices(suspect))  # another part may be easier to refute
             found = self.of_part(suspect, "", min(self.effort.left, few))
             if isinstance(found, Illegal):
                 return found
