@@ -110,7 +110,7 @@ def monitors_first() -> Iterator[None]:
 
 
 class Found(NamedTuple):
-    """What is wrong for a history, the correct answer, and the number of unexplained cores."""
+    """The mistakes found for a history, the correct answer, and the number of unexplained cores."""
 
     wrong: list[str]
     legal: bool
@@ -203,7 +203,7 @@ def wrong_when_followed(history: History, name: str) -> list[str]:
 
 
 class Run(NamedTuple):
-    """What is wrong, the counts by model and answer, and the number of unexplained cores."""
+    """The mistakes found, the counts by model and answer, and the number of unexplained cores."""
 
     failures: list[str]
     counts: Counter[tuple[str, bool]]

@@ -1,4 +1,4 @@
-"""What monitors share: a history in columns, the judgement, and searches in sorted arrays."""
+"""The ground of all monitors: a history in columns, the judgement, and sorted arrays."""
 
 from __future__ import annotations
 
