@@ -34,7 +34,7 @@ from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
 MOST_STATES = 1_000  # to which an order may lead
-FEW_STEPS_OF_GUIDE = 16  # the most steps of a guide for each call, before any other search
+FEW = 16  # the most steps of a guide for each call, before any other search
 STEPS_OF_GUIDE = 64  # the same, when other searches found no answer
 
 
