@@ -142,8 +142,7 @@ class Check:
                 return found
             monitor = ""
         keyed = type(searches.model) is Keyed
-        found = None if keyed else self.by_cell(monitor)
-        if found is not None:
+        if not keyed and (found := self.by_cell(monitor)) is not None:
             return found
         if not (keyed and options.partition):
             searches.all_parts()
@@ -168,10 +167,10 @@ class Check:
             part = PartOfHistory(parts[0][0] if parts else None)
             return self.in_time(part, self.of_whole(part, monitor))
         whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
-        if guide is not None and guide.suspect >= 0:
+        if guide and guide.suspect >= 0:
             suspect = next(one for one in whole if guide.suspect in indices(one))
-            few = GUIDED_STEPS * len(indices(suspect))  # another part may be easier to refute
-            found = self.of_part(suspect, min(self.effort.left, few))
+            few = min(self.effort.left, GUIDED_STEPS * len(indices(suspect)))
+            found = self.of_part(suspect, few)  # briefly: another part may be easier to refute
             if isinstance(found, Illegal):
                 return found
         return self.of_parts(whole)
