@@ -26,7 +26,6 @@ OTHERS = (
     "readers",
     "pythreads",
     "linearize",
-    "porcupine",
     "pulsar",
     "judging",
     "search",

@@ -8,6 +8,9 @@ history. Every history is checked by a new checker. Registers and maps of string
 Python; rows with "Python model" use one all the same, as a user's own model would be used, and rows
 with "kept checker" reuse the checker, as a campaign does. A history without a verdict counts as
 infinite.
+
+Behind these come the rows beside Porcupine (``benchmarks/porcupine.py``), some 500: use
+``--repeats 1``.
 """
 
 from __future__ import annotations
@@ -28,6 +31,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from benchmarks.measure import Benchmark
+from benchmarks.porcupine import BENCHMARKS as BESIDE_PORCUPINE
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.generated import Cell, Line, short_cache_runs, simulate
 from pulsar_ml.harness.histories.history import History, Operation, history_of
@@ -294,4 +298,5 @@ BENCHMARKS = (
               lambda: cold_start("import numpy"), "x", about=COLD),
     Benchmark("linearize: command on a small file, beside `pass`",
               lambda: cold_start("pass"), "x", about=COLD),
+    *BESIDE_PORCUPINE,
 )  # fmt: skip

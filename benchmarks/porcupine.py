@@ -1,35 +1,43 @@
 """The checker with its default options beside Porcupine, on the same histories in one run.
 
 A figure is the number of times that the checker is as fast as Porcupine: the ratio of the medians
-of processor time. A history that Porcupine does not answer within the limit counts as the limit;
-one that the checker does not answer makes the figure 0. Two answers that differ end the run. An
-explanation of an illegal history, which Porcupine does not have, is computed when it is read, so it
-is in the rows of the command line only.
+of processor time. A history that Porcupine does not answer in time counts with what it took until
+then; one that the checker does not answer makes the figure 0. Two answers that differ end the run.
+An explanation of an illegal history, which Porcupine does not have, is computed when it is read, so
+it is in the rows of the command line only.
+
+``python -m benchmarks linearize`` has these rows behind its own. ``python -m benchmarks.porcupine
+WORD...`` measures once those whose name has all words, and prints milliseconds.
 """
 
 from __future__ import annotations
 
 import dataclasses
+import os
 import resource
 import statistics
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
 from typing import NamedTuple
 
 from benchmarks.measure import Benchmark
 from benchmarks.peers import porcupine
-from benchmarks.peers.porcupine.histories import Shape, lock, shapes
+from benchmarks.peers.porcupine.histories import lock
 from benchmarks.peers.porcupine.models import python_shapes
+from benchmarks.peers.porcupine.shapes import Shape, shapes
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.linearize import DEFAULT, UNKNOWN, check
 from pulsar_ml.harness.models import MODELS, Lock
 
 LIMIT = 5.0  # seconds for each history of up to 100,000 operations
+MOST_FILES = 3  # for the command line
+COMMAND_LIMIT = 30.0  # seconds with the start of Python, the reading and the explanation
+ABOUT_COMMANDS = "processes that read a file, with the start of Python and the explanation"
 
 
 class Compared(NamedTuple):
@@ -76,80 +84,113 @@ def compared(shape: Shape) -> Compared:
     )
 
 
-def times(shape: Shape) -> float:
-    return compared(shape).times
+def times(compare: Callable[[], Compared]) -> float:
+    return compare().times
 
 
-def command_line(name: str) -> float:
-    """Return the milliseconds of processor time of the command on the first history of a shape."""
-    shape = next(one for one in shapes() if one.name == name)
+def of_command(shape: Shape) -> Compared:
+    """Check the histories of a shape with the command line, beside Porcupine's whole program.
+
+    Both processes read a file: ours a JSON Lines file, Porcupine's its own lines.
+    """
     model = next(model for model, kind in MODELS.items() if kind is shape.model)
+    histories = shape.histories()[:MOST_FILES]
+    ours, theirs, unanswered, unanswered_by_porcupine = [], [], 0, 0
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "history.jsonl"
-        save_history(shape.histories()[0], path)
-        shape.kept.clear()
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        command = [sys.executable, "-m", "pulsar_ml", "linearize", str(path), "--model", model]
-        done = subprocess.run(command, stdout=subprocess.DEVNULL)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    if done.returncode not in (0, 1):
-        raise RuntimeError(f"the command ended with exit code {done.returncode}")
-    spent = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    return spent * 1e3
+        path, line = Path(folder) / "history.jsonl", Path(folder) / "history.txt"
+        for history in histories:
+            save_history(history, path)
+            line.write_text(porcupine.line(history, shape.peer) + "\n")
+            command = [sys.executable, "-m", "pulsar_ml", "linearize", str(path), "--model", model]
+            answer, taken = of_process([*command, "--timeout", str(COMMAND_LIMIT)])
+            ours.append(taken)
+            other, taken = of_process([str(porcupine.program()), str(LIMIT)], line)
+            theirs.append(taken)
+            if answer.returncode not in (0, 1, 5):
+                raise RuntimeError(f"the command ended with exit code {answer.returncode}")
+            unanswered += answer.returncode == 5
+            unanswered_by_porcupine += other.stdout.startswith("Unknown")
+    shape.kept.clear()
+    return Compared(
+        statistics.median(ours), statistics.median(theirs), unanswered, unanswered_by_porcupine
+    )
+
+
+def of_process(
+    command: Sequence[str], text: Path | None = None
+) -> tuple[subprocess.CompletedProcess[str], float]:
+    """Run a process with the standard input ``text``; return its milliseconds of processor time."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with open(text or os.devnull) as source:
+        done = subprocess.run(command, stdin=source, capture_output=True, text=True)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return done, (after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime) * 1e3
 
 
 COMMAND_LINES = (
-    "compare-and-set register, 5 clients, 100 operations, legal",
-    "compare-and-set register, 5 clients, 100 operations, one flip",
-    "compare-and-set register, 10 clients, 10000 operations, legal",
+    *(
+        f"{register}, 5 clients, {operations} operations, {kind}"
+        for register in ("register", "compare-and-set register")
+        for operations in (100, 10_000, 100_000)
+        for kind in ("legal", "one flip")
+    ),
+    "map of 10 keys, 10 clients, 300 operations, one flip",
+    "map of 10 keys, 50 clients, 1300 operations, legal",
     "map of 10 keys, 50 clients, 1300 operations, one flip",
+    "map of 1000 keys, 50 clients, 100000 operations, legal",
+    "map of 1000 keys, 50 clients, 100000 operations, one flip",
+    "queue of 5 values, 5 clients, 200 operations, legal",
+    "queue of 5 values, 5 clients, 1000 operations, one flip",
+    "stack of 5 values, 5 clients, 1000 operations, one flip",
 )
 
 
-def rows() -> Sequence[Benchmark]:
-    """Return the rows; none without Go."""
+class Row(NamedTuple):
+    """One row: the histories of a shape, the way to check them, and the least figure wanted."""
+
+    name: str
+    compare: Callable[[], Compared]
+    target: float
+    about: str = ""
+
+
+def rows() -> Iterator[Row]:
+    """All rows: the command line, the default options, and models in Python."""
+    every = shapes()
+    for name in COMMAND_LINES:
+        shape = next(one for one in every if one.name == name)
+        yield Row(f"command line, {name}", partial(of_command, shape), 2, ABOUT_COMMANDS)
+    for shape in every:
+        yield Row(shape.name, partial(compared, shape), 2)
+    for shape in python_shapes():
+        yield Row(shape.name, partial(compared, shape), 1)
+
+
+def benchmarks() -> Iterator[Benchmark]:
+    """All rows as benchmarks; none without Go."""
     if not porcupine.available():
         print(porcupine.WITHOUT_GO, file=sys.stderr)
-        return ()
-    beside = [
-        Benchmark(f"porcupine: {shape.name}", partial(times, shape), "x", 2, True, enough=0.2)
-        for shape in shapes()
-    ]
-    about = "processor time, with the start of Python, the explanation and its text"
-    commands = [
-        Benchmark(
-            f"porcupine: command line, {name}", partial(command_line, name), "ms", about=about
-        )
-        for name in COMMAND_LINES
-    ]
-    return (*commands, *beside)
+        return
+    for row in rows():
+        name = f"beside Porcupine: {row.name}"
+        run = partial(times, row.compare)
+        yield Benchmark(name, run, "x", row.target, True, about=row.about, enough=0.2)
 
 
-def rows_of_python_models() -> Sequence[Benchmark]:
-    """Return the rows of models in Python, as a user would write them; none without Go."""
-    if not porcupine.available():
-        return ()
-    return [
-        Benchmark(f"porcupine: {shape.name}", partial(times, shape), "x", 1, True, enough=0.2)
-        for shape in python_shapes()
-    ]
-
-
-BENCHMARKS = (*rows(), *rows_of_python_models())
+BENCHMARKS = tuple(benchmarks())
 
 
 def main() -> None:
     """Print one line for each row whose name has all words of the command line."""
     if not porcupine.available():
         sys.exit(porcupine.WITHOUT_GO)
-    for shape in (*shapes(), *python_shapes()):
-        if all(word in shape.name for word in sys.argv[1:]):
-            found = compared(shape)
-            mark = " " if found.times >= (1 if shape.name.startswith("Python") else 2) else "<"
+    for row in rows():
+        if all(word in row.name for word in sys.argv[1:]):
+            found = row.compare()
             print(
-                f"{mark} {shape.name:68} {found.ours:10.2f} {found.theirs:10.2f} ms "
-                f"{found.times:7.1f} x  unanswered {found.unanswered} "
-                f"{found.unanswered_by_porcupine}",
+                f"{'<' if found.times < row.target else ' '} {row.name:76} {found.ours:10.2f} "
+                f"{found.theirs:10.2f} ms {found.times:7.1f} x  "
+                f"unanswered {found.unanswered} {found.unanswered_by_porcupine}",
                 flush=True,
             )
 

@@ -145,6 +145,21 @@ def distinct_cell(draw: Any) -> History:
 
 
 @st.composite
+def distinct_exchanges(draw: Any) -> History:
+    """Draw a register whose writes and compare-and-sets put distinct values."""
+    count = draw(st.integers(1, 5))
+    seen = st.sampled_from([None, *range(count)])
+    kinds: list[tuple[str, tuple[Any, ...], Any]] = [
+        ("write", (value,), None)
+        if draw(st.integers(0, 2)) == 0
+        else ("cas", (draw(seen), value), draw(st.integers(0, 4)) > 0)
+        for value in range(count)
+    ]
+    kinds += [("read", (), draw(seen)) for _ in range(draw(st.integers(0, 2)))]
+    return placed(draw, draw(st.permutations(kinds)))
+
+
+@st.composite
 def distinct_members(draw: Any) -> History:
     kinds: list[tuple[str, tuple[Any, ...], Any]] = [
         (name, (0,), True) for name in ("add", "remove") if draw(st.integers(0, 4))

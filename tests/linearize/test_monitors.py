@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 
+from benchmarks.peers.porcupine.histories import CasCell
 from pulsar_ml.harness.histories.generated import Cell, Line, Members, simulate
-from pulsar_ml.harness.histories.history import History, Operation, history_of
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
 from pulsar_ml.harness.linearize.monitors import judge
-from pulsar_ml.harness.models import MODELS
-from tests.linearize.histories import distinct, distinct_cell, distinct_members
+from pulsar_ml.harness.models import MODELS, CasRegister
+from tests.linearize.fuzz import monitors_first
+from tests.linearize.histories import (
+    distinct,
+    distinct_cell,
+    distinct_exchanges,
+    distinct_members,
+)
 from tests.linearize.oracle import oracle
 
 STRATEGIES = {
     "register": distinct_cell(),
+    "cas-register": distinct_exchanges(),
     "queue": distinct("enqueue", "dequeue"),
     "stack": distinct("push", "pop"),
     "set": distinct_members(),
@@ -34,7 +43,7 @@ def test_the_judgement_is_that_of_the_definition(name: str) -> None:
     @given(STRATEGIES[name])
     def run(history: History) -> None:
         model = MODELS[name]()
-        judgement = judge(name, history, model)
+        judgement = judge(model.monitor, history, model)
         if judgement is None:
             return
         assert judgement.legal == oracle(history, model)
@@ -48,6 +57,7 @@ def test_the_judgement_is_that_of_the_definition(name: str) -> None:
 
 SYSTEMS: dict[str, Any] = {
     "register": lambda: Cell(distinct=True),
+    "cas-register": lambda: CasCell(distinct=True),
     "queue": Line,
     "stack": lambda: Line(stack=True),
     "set": lambda: Members(400),
@@ -65,9 +75,9 @@ def test_monitor_and_search_agree_on_long_histories(
             SYSTEMS[name](), seed=seed, clients=clients, operations=operations,
             stale_at=0.4 if seed % 2 else None,
         )  # fmt: skip
-        judgement = judge(name, history, MODELS[name]())
+        judgement = judge(MODELS[name]().monitor, history, MODELS[name]())
         if judgement is None:
-            assert name == "set"  # a value was added twice
+            assert name in ("set", "cas-register")  # repeated values; an exchange failed
             continue
         verdict = check(
             history,
@@ -124,3 +134,28 @@ def test_the_witness_of_an_overtaking_is_two_values() -> None:
     judgement = judge("queue", history.with_records(records), MODELS["queue"]())
     assert judgement is not None and not judgement.legal
     assert len(judgement.witness) == 4 and {first, second} <= set(judgement.witness)
+
+
+class Renamed(CasRegister):
+    """A compare-and-set register under another name."""
+
+
+class Forgetful(CasRegister):
+    """A register that no call can read."""
+
+    def step(self, state: Any, call: Call) -> Iterable[Any]:
+        return () if call.name == "read" else super().step(state, call)
+
+
+def test_a_subclass_with_other_steps_has_no_monitor() -> None:
+    history = history_of(
+        [
+            Operation(0, "cas", (None, 5), True, 0, 1),
+            Operation(0, "read", (), 5, 2, 3),
+        ]
+    )
+    with monitors_first():
+        verdict = check(history, Renamed())
+        assert (verdict.answer, verdict.method) == (LEGAL, "monitor")
+        verdict = check(history, Forgetful())
+        assert (verdict.answer, verdict.method) == (ILLEGAL, "search")

@@ -112,6 +112,8 @@ class Choosy(Queue):
 class Whole(CasRegister):
     """A register of another class, and so a user's model, that is exactly the guide's."""
 
+    monitor = ""
+
 
 @pytest.mark.parametrize(
     ("name", "model"), [("map", Lasting()), ("queue", Choosy()), ("cas-register", Whole())]
@@ -124,9 +126,9 @@ def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
     monkeypatch.setattr(module, "GUIDED_STEPS", 0)  # the guide is asked at once
     seen: Counter[str] = Counter()
 
-    def counted(searches: Searches) -> guide.Proposal:
+    def counted(searches: Searches, steps: int = 64) -> guide.Proposal:
         seen["requests"] += 1
-        return proposal(searches)
+        return proposal(searches, steps)
 
     proposal = guide.proposal
     monkeypatch.setattr(guide, "proposal", counted)

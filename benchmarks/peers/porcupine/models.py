@@ -10,7 +10,8 @@ from collections.abc import Callable, Hashable, Iterable, Iterator
 from functools import partial
 from typing import Any
 
-from benchmarks.peers.porcupine.histories import CasCell, Shape, maps, simulated
+from benchmarks.peers.porcupine.histories import CasCell
+from benchmarks.peers.porcupine.shapes import Shape, maps, simulated
 from pulsar_ml.harness.histories.generated import Cell
 from pulsar_ml.harness.histories.history import Call, History
 from pulsar_ml.harness.models.model import Keyed
@@ -51,6 +52,17 @@ class Text:
 
     def pure(self, call: Call) -> bool:
         return call.name == "get"
+
+
+class ForeseenText(Text):
+    """The text of one key, with the optional methods for looking ahead."""
+
+    def resets(self, call: Call) -> bool:
+        return call.name == "put"
+
+    def leads(self, state: str, call: Call) -> bool:
+        seen: Any = call.result
+        return seen.startswith(state) if seen else not state
 
 
 class Texts:
@@ -97,6 +109,9 @@ def python_shapes() -> Iterator[Shape]:
         for shape in maps(clients, operations, 10):
             name = "Python model of one key"
             yield with_model(shape, name, lambda: Keyed(Text()), repeats)
+            yield with_model(
+                shape, f"{name}, looking ahead", lambda: Keyed(ForeseenText()), repeats
+            )
             yield with_model(shape, "Python model of all keys", Texts, repeats)
     for clients in (5, 10):
         for operations in (100, 1_000):

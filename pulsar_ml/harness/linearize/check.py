@@ -43,7 +43,7 @@ from pulsar_ml.harness.linearize.verdict import (
     Verdict,
     unexplained,
 )
-from pulsar_ml.harness.models.model import Keyed
+from pulsar_ml.harness.models.model import Keyed, monitor_of
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.linearize.cells._parts import Parts
@@ -136,14 +136,13 @@ class Check:
 
     def run(self) -> Finding:
         searches, options = self.searches, self.searches.options
-        monitor = str(getattr(searches.model, "monitor", "")) if options.monitors else ""
+        monitor = monitor_of(searches.model) if options.monitors else ""
         if monitor and len(self.records) > MANY_RECORDS:
             if (found := self.by_monitor(monitor)) is not None:
                 return found
             monitor = ""
         keyed = type(searches.model) is Keyed
-        found = None if keyed else self.by_cell(monitor)
-        if found is not None:
+        if not keyed and (found := self.by_cell(monitor)) is not None:
             return found
         if not (keyed and options.partition):
             searches.all_parts()
@@ -152,7 +151,14 @@ class Check:
             found = self.by_parts(searches.parts, monitor)
             if found is not None:
                 return found
+        guide = None
         try:
+            if options.partition and hasattr(searches.model, "partition"):
+                from pulsar_ml.harness.linearize.parts.guide import FEW, follows, proposal
+
+                guide = proposal(searches, FEW)
+                if guide.order is not None and follows(searches, guide.order):
+                    return self.legal(tuple(guide.order.tolist()))
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -160,7 +166,14 @@ class Check:
         if len(parts) < 2:
             part = PartOfHistory(parts[0][0] if parts else None)
             return self.in_time(part, self.of_whole(part, monitor))
-        return self.of_parts([PartOfHistory(*one, number) for number, one in enumerate(parts)])
+        whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
+        if guide and guide.suspect >= 0:
+            suspect = next(one for one in whole if guide.suspect in indices(one))
+            few = min(self.effort.left, GUIDED_STEPS * len(indices(suspect)))
+            found = self.of_part(suspect, few)  # briefly: another part may be easier to refute
+            if isinstance(found, Illegal):
+                return found
+        return self.of_parts(whole)
 
     def of_whole(self, part: PartOfHistory, monitor: str) -> Finding:
         """Check a history of one part: briefly, with an order of the guide, then to the end."""

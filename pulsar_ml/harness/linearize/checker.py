@@ -112,10 +112,12 @@ class ModelChecker(Answers):
             return whole
         order = np.argsort(parts, kind="stable").astype(np.int32)
         sorted_parts = parts[order]
-        ends = np.flatnonzero(np.diff(sorted_parts)) + 1
+        starts = [0, *(np.flatnonzero(sorted_parts[1:] != sorted_parts[:-1]) + 1).tolist()]
         keys = list(self.part_numbers)
-        pieces = np.split(order, ends)
-        return [(keys[parts[piece[0]]], piece) for piece in pieces]
+        return [
+            (keys[sorted_parts[start]], order[start:end])
+            for start, end in zip(starts, [*starts[1:], len(order)], strict=True)
+        ]
 
     def independent(self, symbols: NDArray[np.int32]) -> int:
         """The number of independent components of the state for calls of these symbols; 1: none."""

@@ -45,7 +45,7 @@ class CasRegister(Register):
 
     description = "a compare-and-set register"
     operations: ClassVar[Mapping[str, int]] = {**Register.operations, "cas": 2}
-    monitor = ""
+    monitor = "register"
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
         if call.name != "cas":

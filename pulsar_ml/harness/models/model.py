@@ -43,9 +43,9 @@ class Extras(Protocol):
     Attributes:
         operations: the number of arguments by name; a history with another number is refused.
         by_thread: True if the calling thread matters to the model.
-        monitor: "register", "queue", "stack", "priority-queue", "set" or "multiset", if the model
-            is exactly one of those; the monitor of that name then checks histories with distinct
-            values.
+        monitor: "register" (with or without compare-and-set), "queue", "stack", "priority-queue",
+            "set" or "multiset", if the model is exactly one of those; the monitor of that name then
+            checks histories with distinct values. A subclass with other steps has none.
     """
 
     operations: Mapping[str, int]
@@ -202,3 +202,11 @@ def describe_call(model: Any, call: Call) -> str:
         return str(model.describe(call))
     answers = call.result is None and hasattr(model, "pure") and model.pure(call)
     return f"{call} -> None" if answers else str(call)
+
+
+def monitor_of(model: Any) -> str:
+    """Return the name of a model's monitor, or "" if it is that of a base with other steps."""
+    kind = type(model)
+    owner = next((one for one in kind.__mro__ if "monitor" in vars(one)), kind)
+    same = getattr(kind, "step", None) is getattr(owner, "step", None)
+    return str(getattr(model, "monitor", "")) if same else ""

@@ -25,6 +25,7 @@ class Claims:
             SEQUENTIAL: judge.legal(judge.program), QUIESCENT: judge.legal(judge.quiet)
         }  # fmt: skip
         self.known: dict[Any, list[str]] = {}
+        self.unexplained = 0  # verdicts whose core is not minimal, as they say
 
     def wrong(self, verdict: Verdict, *, explained: bool = True) -> Iterator[str]:
         """Yield what is wrong with a verdict."""
@@ -44,7 +45,8 @@ class Claims:
             if verdict.weaker[name] != (LEGAL if holds else "illegal"):
                 yield f"{name}: {verdict.weaker[name]}, should be {holds}"
         yield from self.wrong_blocked(verdict)
-        if "core" in verdict.unexplained:  # it says so itself
+        if "core" in verdict.unexplained:
+            self.unexplained += 1
             if self.judge.legal(chosen=verdict.core):
                 yield f"core {verdict.core} is legal"
             return

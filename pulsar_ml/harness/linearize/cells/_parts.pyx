@@ -141,7 +141,9 @@ cdef class Parts:
         cdef int32_t* parts
         found = np.empty(n, np.int32)
         parts = <int32_t*><size_t>found.ctypes.data
-        if self.intern(native, n, parts) != ANSWER_LEGAL:
+        if self.known_records is records:
+            memcpy(parts, self.known_symbols, <size_t>n * sizeof(int32_t))
+        elif self.intern(native, n, parts) != ANSWER_LEGAL:
             return None
         for i in range(n):
             parts[i] = self.table.part[parts[i]]

@@ -34,7 +34,8 @@ from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
 MOST_STATES = 1_000  # to which an order may lead
-STEPS_OF_GUIDE = 64  # the most steps of a guide for each call
+FEW = 16  # the most steps of a guide for each call, before any other search
+STEPS_OF_GUIDE = 64  # the same, when other searches found no answer
 
 
 class Proposal(NamedTuple):
@@ -44,8 +45,11 @@ class Proposal(NamedTuple):
     suspect: int = -1
 
 
-def proposal(searches: Searches) -> Proposal:
-    """Return what a native search for an object with the same operations finds."""
+def proposal(searches: Searches, steps: int = STEPS_OF_GUIDE) -> Proposal:
+    """Return what a native search for an object with the same operations finds.
+
+    ``steps`` is its limit of steps for each call.
+    """
     model, history, effort = searches.model, searches.history, searches.effort
     if not searches.options.natively or hasattr(model, "ends") or not len(history):
         return Proposal()
@@ -56,14 +60,14 @@ def proposal(searches: Searches) -> Proposal:
         history,
         guide,
         dataclasses.replace(searches.options, partition=True),
-        Effort(STEPS_OF_GUIDE * len(history), effort.deadline_ns),
+        Effort(steps * len(history), effort.deadline_ns),
     )
     native = own.cells if own.cells is not None and type(guide) is not Keyed else own.all_parts()
     if native is None:
         return Proposal()
-    most = min(STEPS_OF_GUIDE * len(history), effort.left)
-    answer, way, steps, _ = native.search(history.records, most_steps=most)
-    effort.add(steps, 0)
+    most = min(steps * len(history), effort.left)
+    answer, way, taken, _ = native.search(history.records, most_steps=most)
+    effort.add(taken, 0)
     if answer >= 0 and ANSWERS[answer] == LEGAL:
         return Proposal(np.array(way, dtype=np.int64))
     if answer >= 0 and ANSWERS[answer] == ILLEGAL and isinstance(native, Parts):
@@ -91,12 +95,12 @@ def operations(history: History) -> dict[str, int]:
     """Return the number of arguments of each operation in a history."""
     records = history.records
     found = {}
-    for number in np.unique(records["operation"]).tolist():
+    for number in np.flatnonzero(np.bincount(records["operation"])).tolist():
         signature = history.signatures[number]
         count = min(signature.arguments, MOST_ARGUMENTS)
         if signature.result == VALUE:
-            first = records["arguments"][int(np.argmax(records["operation"] == number))]
-            count = int((first >= 0).sum())
+            first = records["arguments"][int((records["operation"] == number).argmax())]
+            count = sum(word >= 0 for word in first.tolist())
         found[signature.name] = count
     return found
 
@@ -104,19 +108,21 @@ def operations(history: History) -> dict[str, int]:
 def follows(searches: Searches, order: NDArray[np.int64]) -> bool:
     """Return True if the user's model allows the calls in this order.
 
-    False, too, when they lead to too many states, or a limit of memory or time is reached.
+    False, too, when they lead to too many states, when a call of one of several parts leads to
+    several, or when a limit of memory or time is reached.
     """
     checker, effort = searches.checker, searches.effort
     effort.add(len(order), 0)
     symbols = checker.native.symbols(np.ascontiguousarray(searches.records[order]))
-    states = [checker.start]
+    parts = checker.independent(symbols)
     try:
+        followed = checker.follow(symbols, checker.start, parts, effort.deadline_ns)
+        if followed >= 0 or parts > 1:
+            return followed == len(order)
+        states = [checker.start]
         for symbol in symbols.tolist():
-            if len(states) == 1:
-                states = checker.answer(states[0], symbol)
-            else:
-                found = [after for state in states for after in checker.answer(state, symbol)]
-                states = list(dict.fromkeys(found))
+            found = [after for state in states for after in checker.answer(state, symbol)]
+            states = list(dict.fromkeys(found))
             if not 0 < len(states) <= MOST_STATES or effort.late:
                 return False
     except StatesFull:

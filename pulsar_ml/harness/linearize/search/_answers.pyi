@@ -1,6 +1,8 @@
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
 from typing_extensions import disjoint_base
 
 from pulsar_ml.harness.histories.history import Call, Decoder, Signature
@@ -42,3 +44,6 @@ class Answers:
     ) -> None: ...
     def number(self, state: Any) -> int: ...
     def answer(self, state: int, symbol: int) -> list[int]: ...
+    def follow(
+        self, symbols: NDArray[np.int32], state: int, parts: int, deadline_ns: int
+    ) -> int: ...

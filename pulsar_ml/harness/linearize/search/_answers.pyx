@@ -6,12 +6,13 @@ import sys
 
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
-from libc.stdint cimport int32_t, int64_t, uint8_t
+from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from pulsar_ml.harness.linearize.limits._memory cimport is_full
 from pulsar_ml.harness.linearize.search.table cimport (
     AN_END, ANY_CALL, IDLE_END, UNLEARNED, Table, mark_symbol, symbol_row, table_set,
 )
+from pulsar_ml.sync.clock cimport monotonic_ns
 
 from pulsar_ml.harness.models.model import ModelError
 
@@ -119,6 +120,29 @@ cdef class Answers:
         cdef int64_t i
         cdef int64_t count = self.ask(state, symbol)
         return [self.found[i] for i in range(count)]
+
+    def follow(self, symbols, int64_t state, int64_t parts, int64_t deadline_ns):
+        """Follow an order of calls, each part of the state from ``state`` on.
+
+        Returns the number of calls to which the model led, one after the other, or -1 if a call led
+        to several states. ``symbols`` is an array of int32, whose calls were learned.
+        """
+        cdef const int32_t* order = <const int32_t*><size_t>symbols.ctypes.data
+        cdef int64_t n = len(symbols)
+        cdef list states = [state] * parts
+        cdef list parts_of = self.parts
+        cdef int64_t i, count
+        cdef int64_t part = 0
+        for i in range(n):
+            if parts > 1:
+                part = parts_of[order[i]]
+            count = self.ask(states[part], order[i])
+            if count > 1:
+                return -1
+            if count == 0 or (deadline_ns != INT64_MAX and monotonic_ns() > deadline_ns):
+                return i
+            states[part] = self.found[0]
+        return n
 
     # The call of a row of words, without its first argument if ``inner``; see symbol_of() in
     # table.pxd.

@@ -22,7 +22,7 @@ from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport (
-    ILLEGAL, Table, UNKNOWN_ANSWER, n_next, next_state, transition,
+    FAR, ILLEGAL, Table, UNKNOWN_ANSWER, n_next, next_state, transition, transition_soon,
 )
 
 
@@ -335,6 +335,11 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
             if not steps_reserve(d):
                 return OUT_OF_MEMORY
             remember(d, first)
+            if table.mask > FAR:
+                for lane in range(d.lanes.n):
+                    symbol = d.symbol[lane]
+                    if d.invoked[lane] <= first and symbol >= 0:
+                        transition_soon(table, <int32_t>state_of(d, table, symbol)[0], symbol)
             for lane in range(d.lanes.n):
                 symbol = d.symbol[lane]
                 if d.invoked[lane] <= first and symbol >= 0 and table.pure[symbol]:

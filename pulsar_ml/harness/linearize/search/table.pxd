@@ -10,6 +10,7 @@ from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.pool cimport (
     Pool, mixed, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
 )
+from pulsar_ml.sync.memory cimport prefetch
 
 
 cdef enum:
@@ -25,6 +26,7 @@ cdef enum:
 
 cdef enum:
     MOST_NEAR = 2048      # transitions that are near at hand for the processor
+    FAR = 1 << 15         # slots that do not fit into its caches
 
 
 cdef enum Role:
@@ -134,6 +136,12 @@ cdef inline int32_t transition(const Table* table, int32_t state, int32_t symbol
             return <int32_t>table.slots[at].value
         at = (at + 1) & table.mask
     return UNKNOWN_ANSWER
+
+
+# Begin to load the answer into the processor's cache, where the table is too large for it.
+cdef inline void transition_soon(const Table* table, int32_t state, int32_t symbol) noexcept nogil:
+    cdef uint64_t key = ((<uint64_t><uint32_t>state << 32) | <uint32_t>symbol) + 1
+    prefetch(&table.slots[mixed(key) & table.mask])
 
 
 cdef inline int32_t n_next(const Table* table, int32_t value) noexcept nogil:
