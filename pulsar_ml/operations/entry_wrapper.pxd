@@ -18,7 +18,8 @@ from pulsar_ml.operations.wrapper_world cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, NO_LEDGER, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_key, wrapper_mark_requeued, wrapper_read,
+    wrapper_key, wrapper_look, wrapper_mark_accessed, wrapper_mark_requeued, wrapper_read,
+    wrapper_unchanged,
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size
 from pulsar_ml.structures.position cimport Position
@@ -107,15 +108,24 @@ cdef inline void ew_fill(
     ew_watch_lock(world, thread, handle, violation)
 
 
-# The word is the value read, 0 when the wrapper holds something else by now.
+# The word is the value read, 0 when the wrapper holds something else by now. `late`: it is validated
+# after it was used, as a hit does.
 cdef inline void ew_look(
-    WrapperWorld* world, int32_t thread, uint32_t handle, int64_t key, PmlResult* result,
+    WrapperWorld* world, int32_t thread, uint32_t handle, int64_t key, bint late, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
+    cdef EntryWrapper* wrapper = wrapper_at(&world.pool, handle)
     cdef uint64_t stamp
-    cdef uint32_t value = wrapper_read(wrapper_at(&world.pool, handle), ew_position(key), ew_owner(key),
-                                       &stamp)
+    cdef uint32_t value
+    # Turns when a write section came between.
+    while late:
+        value = wrapper_read(wrapper, ew_position(key), ew_owner(key), &stamp)
+        if not value or wrapper_unchanged(wrapper, stamp):
+            break
+    else:
+        value = wrapper_look(wrapper, ew_position(key), ew_owner(key))
     if value:
+        wrapper_mark_accessed(wrapper)
         ew_expect_value(key, value, violation)
     result.words[0] = value
     ew_watch_lock(world, thread, handle, violation)
@@ -130,11 +140,12 @@ cdef inline void ew_read(
         result.status = EW_NOTHING
         return
     ew_remember(&world.threads[thread], handle, key)
-    ew_look(world, thread, handle, key, result, violation)
+    ew_look(world, thread, handle, key, True, result, violation)
 
 
 # read_stale(place, key, repeats): a remembered wrapper, or the one that was churned last, whatever
-# it serves by now, under the key that it had or under another one.
+# it serves by now, under the key that it had or under another one. Every other look is validated
+# late.
 cdef inline void ew_read_stale(
     WrapperWorld* world, int32_t thread, int64_t place, int64_t key, int64_t repeats, PmlResult* result,
     PmlViolation* violation
@@ -150,7 +161,7 @@ cdef inline void ew_read_stale(
     if key < 0:
         key = stale.key
     for i in range(repeats):
-        ew_look(world, thread, stale.handle, key, result, violation)
+        ew_look(world, thread, stale.handle, key, i % 2 != 0, result, violation)
 
 
 # clear(key): takes the wrapper out and empties it; words are its size, how often
