@@ -14,9 +14,9 @@
 #              EW-5 (I30) an incarnation starts with a requeue count of 0 and not accessed, but for
 #              the late mark of a stale reader.
 # Ordering     See stamped_lock.pxd. Key, value and owner are relaxed cells because they are read
-#              under an optimistic stamp. A value is stored with release and loaded by wrapper_read
-#              with acquire: its entry is looked at before the stamp is validated. `accessed` orders
-#              nothing.
+#              under an optimistic stamp. The release fence in stamped_lock_write -> the acquire of
+#              the value in wrapper_read: its entry is looked at before the stamp is validated.
+#              `accessed` orders nothing.
 # Reclamation  Type-stable: wrappers go back to their pool and stay mapped.
 # Not promised The mark `accessed` of a slow reader may land on a later incarnation: a spurious
 #              "recently used".
@@ -31,8 +31,9 @@ from pulsar_ml.structures.stamped_lock cimport (
 from pulsar_ml.structures.status cimport Status
 from pulsar_ml.sync.atomics cimport (
     i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, pml_u8, u32_load_acquire,
-    u32_load_relaxed, u32_store_relaxed, u32_store_release, u8_load_relaxed, u8_store_relaxed,
+    u32_load_relaxed, u32_store_relaxed, u8_load_relaxed, u8_store_relaxed,
 )
+from pulsar_ml.sync.branch cimport likely
 
 
 cdef enum:
@@ -67,8 +68,7 @@ cdef inline void wrapper_fill(
 ) noexcept nogil:
     i64_store_relaxed(&wrapper.ledger_id, key.ledger_id)
     i64_store_relaxed(&wrapper.entry_id, key.entry_id)
-    # Pairs with the acquire in wrapper_read.
-    u32_store_release(&wrapper.value, value)
+    u32_store_relaxed(&wrapper.value, value)
     u32_store_relaxed(&wrapper.owner, owner)
     i64_store_relaxed(&wrapper.timestamp, now)
     wrapper.size = size
@@ -134,15 +134,23 @@ cdef inline uint32_t wrapper_look(EntryWrapper* wrapper, Position key, uint32_t 
 
 
 # getValue: an entry, which is the one under `key` of `owner` if wrapper_unchanged agrees afterwards;
-# or 0: at one moment of the call the wrapper did not hold the key. Waits for a write section that is
-# running.
+# or 0, as one write section left it. Waits for a write section that is running.
 cdef inline uint32_t wrapper_read(
     const EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
 ) noexcept nogil:
-    stamp[0] = stamped_wait(&wrapper.lock)
-    # Pairs with the release in wrapper_fill: the caller looks at the entry before it validates.
-    cdef uint32_t value = u32_load_acquire(&wrapper.value)
-    return value if wrapper_holds(wrapper, key, owner) else 0
+    cdef uint32_t value
+    # Turns when a write section came between and nothing was seen.
+    while True:
+        stamp[0] = stamped_wait(&wrapper.lock)
+        if likely(wrapper_holds(wrapper, key, owner)):
+            # Pairs with the fence before wrapper_fill: the caller looks at the entry before it
+            # validates.
+            value = u32_load_acquire(&wrapper.value)
+            if likely(value != 0):
+                return value
+        # A thread that saw the key go must not find it in the map afterwards.
+        if wrapper_unchanged(wrapper, stamp[0]):
+            return 0
 
 
 # A hit, outside the lock.

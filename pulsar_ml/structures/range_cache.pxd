@@ -332,16 +332,20 @@ cdef inline uint32_t range_cache_retain(
 
 cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_recall(&cache.map, key)
-    cdef bint proved = unlikely(handle == 0)
-    cdef uint32_t entry
-    # A page that was recalled may be another cache's by now, with its handle under this position:
-    # only what map_find answers can be a miss.
+    cdef uint32_t entry = 0
+    cdef uint32_t found
+    cdef bint proved = False
+    # Turns once: a page that was recalled may be another cache's by now, with its handle under this
+    # position, so only a handle of map_find tells of a miss.
     while True:
-        if proved:
-            handle = map_find(&cache.map, key)
-        entry = range_cache_retain(cache, handle, key) if handle else 0
+        if likely(handle != 0):
+            entry = range_cache_retain(cache, handle, key)
         if likely(entry != 0 or proved):
             return entry
+        found = map_find(&cache.map, key)
+        if found == handle:
+            return 0
+        handle = found
         proved = True
 
 
