@@ -50,6 +50,7 @@ COMMANDS: dict[str, Entry] = {
     ),
     "replay": Entry(UNDERSTAND, "understand.replay", "Run the program of a record again."),
     "trace": Entry(UNDERSTAND, "understand.trace", "Print a failure of the engine step by step."),
+    "explain": Entry(UNDERSTAND, "understand.explain", "Try changes that end a failure."),
     "shrink": Entry(UNDERSTAND, "understand.shrink", "Make a failure, or all of a run, smaller."),
     "report": Entry(UNDERSTAND, "understand.report", "Report a run: page, SARIF, JUnit, Markdown."),
     "doctor": Entry(DISTRIBUTE, "distribute.doctor", "Check every executor of a Spark cluster."),

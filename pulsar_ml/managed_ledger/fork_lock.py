@@ -54,11 +54,18 @@ class ForkLock:
         return self._owner == threading.get_ident()
 
     def _renew(self) -> None:
-        if self._lock.locked() and not self._is_mine():
-            self._lock, self._owner = threading.Lock(), 0
-            on_torn = self._on_torn and self._on_torn()
-            if on_torn is not None:
-                on_torn()
+        """Give the child a new lock, unless the thread that forked holds the old one.
+
+        An old one that looks free may be taken: a thread that waited gets it without the
+        interpreter's lock, and says so only when it goes on. Such a thread began no section.
+        """
+        if self._is_mine():
+            return
+        torn = self._lock.locked()
+        self._lock, self._owner = threading.Lock(), 0
+        on_torn = self._on_torn and self._on_torn()
+        if torn and on_torn is not None:
+            on_torn()
 
 
 class AfterFork(ABC):

@@ -124,6 +124,7 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("pulsar-ml compact", "run"): ([], []),
     ("pulsar-ml config", "broker_conf"): (["--broker-conf"], []),
     ("pulsar-ml explore", "module"): (["refcount", "--module"], []),
+    ("pulsar-ml explain", "failure"): ([], []),
     ("pulsar-ml hunt", "record"): ([], []),
     ("pulsar-ml check", "database"): (["a_test.cpp", "--compile-commands"], []),
     ("pulsar-ml check", "replay"): (["a_test.cpp", "--replay"], []),

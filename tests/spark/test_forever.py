@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.distributed.stream import checkpoint_in
+from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED
 from pulsar_ml.sweep.forever import publish
 from tests.harness.toys.build_toys import toys_path
 from tests.spark.machines.test_kills import Gate, everything, gated_seeds, kill
@@ -147,7 +148,8 @@ def test_a_run_keeps_its_kind(tmp_path: Path) -> None:
         "--waves",
         "1",
     )
-    assert done.exit_code == 0, done.output
+    # Two threads of a busy machine may never overlap.
+    assert done.exit_code in {CLEAN, NOTHING_EXERCISED}, done.output
     done = sweep(tmp_path / "other", "--suite", "counter", "--threads", "1", "--waves", "1")
     assert done.exit_code == 2 and "its threads is 2 and not 1" in done.stderr
 

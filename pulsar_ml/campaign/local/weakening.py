@@ -20,7 +20,7 @@ from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
-from pulsar_ml.harness.search.weaken import NO_FENCE, WEAKER, Site, sites
+from pulsar_ml.harness.search.weaken import WEAKER, Site, order_at, sites
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -98,11 +98,6 @@ def weaker_orders(place: str, op: str, seen: Sequence[tuple[Site, str]]) -> Iter
     names = tuple(dict.fromkeys(name for _, name in seen))
     for weaker in WEAKER.get((op, order), ()):
         yield WeakOrder(place, op, order, weaker, pcs, names)
-
-
-def weaken_option(pcs: tuple[int, ...], weaker: str) -> tuple[tuple[int, ...], str]:
-    """The engine's option ``weaken`` for a mutant."""
-    return pcs, NO_FENCE if weaker == NO_FENCE else weaker
 
 
 def notice(
@@ -212,5 +207,5 @@ class Weakening:
     def result(self, mutant: WeakOrder) -> WeakResult:
         """Runs the suites that execute the atomic until one notices the mutant."""
         suites = [suite for suite in self.suites if suite.name in mutant.suites]
-        weaken = weaken_option(mutant.pcs, mutant.weaker)
-        return WeakResult(mutant, *notice(self.module, suites, self.campaigns, weaken=weaken))
+        changes = order_at(mutant.pcs, mutant.weaker)
+        return WeakResult(mutant, *notice(self.module, suites, self.campaigns, changes=changes))

@@ -1,4 +1,4 @@
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Self
 
 import numpy as np
@@ -84,7 +84,7 @@ class Explorer:
         leaks: bool = True,
         judged: bool = False,
         decisions: Iterable[tuple[int, int, int, int]] = (),
-        weaken: tuple[Collection[int], str] | None = None,
+        changes: Iterable[tuple[int, str, str, str]] = (),
         path: Sequence[int] = (),
         floor: int = 0,
         suppress: Iterable[str] = (),

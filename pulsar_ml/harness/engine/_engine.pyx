@@ -15,6 +15,7 @@ from pulsar_ml.harness.engine.judged_calls cimport (
 from pulsar_ml.harness.engine.engine cimport (
     ENGINE_BUFFER, ENGINE_CLASSES, ENGINE_LEAST_STORES, ENGINE_MOST_STORES, ENGINE_MOST_THREADS,
     ENGINE_STORES, FAIL_RACE, STRATEGY_FOLLOWS, STRATEGY_REDUCES, STRATEGY_SAMPLES, STRATEGY_SEARCHES,
+    CHANGE_CALL, CHANGE_GIVES, CHANGE_TAKES, NO_FENCE, ORDER_KEPT, EngineChange,
     EngineConfig, EngineDecision, EngineEvent, EngineFailure, EngineStats, EngineStrategy,
     engine_accept, engine_again, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
@@ -58,8 +59,11 @@ cdef class Explorer:
     ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
     order of their numbers in such a search. With ``judged`` a run stops at each execution whose
     answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
-    are no failure. ``weaken`` is a fault: (places of code, order) gives the atomics there that one
-    of ORDERS; "none" leaves out a fence. ``suppress`` names known races to pass over: "file:line",
+    are no failure. ``changes`` are tuples (place of code, order, fence, lock): the atomic operation
+    there gets one of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is
+    made before it, and one lock is taken before the access ("takes"), given back behind it
+    ("gives"), or both ("takes, gives"); with "call" the place is the code of an operation, which
+    has the lock as long as it runs. ``suppress`` names known races to pass over: "file:line",
     or a function of an access.
 
     Raises UsageError for what is out of range and MemoryError.
@@ -74,7 +78,7 @@ cdef class Explorer:
     cdef EngineStats stats
     cdef int64_t[16] settings
     cdef EngineDecision* decisions
-    cdef uint64_t* weakened
+    cdef EngineChange* changes
     cdef object path_kept, begun_kept
     cdef JudgedCall* places
     cdef Question question
@@ -88,7 +92,7 @@ cdef class Explorer:
                   seed=0, faults=(), str reuse="quarantine", int depth=0, int bound=2,
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
-                  decisions=(), weaken=None, path=(), int floor=0, suppress=(),
+                  decisions=(), changes=(), path=(), int floor=0, suppress=(),
                   begun=(), int unreduced=0, bint symmetry=False):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
@@ -146,30 +150,30 @@ cdef class Explorer:
         self.pairs = []
         self.reasons = ()
         self.set_decisions(decisions)
-        self.set_weakened(weaken)
+        self.set_changes(changes)
         begin_at(self, path, floor)
         begin_search(self, begun, unreduced, symmetry)
 
     def __dealloc__(self):
         free(self.decisions)
-        free(self.weakened)
+        free(self.changes)
         free(self.places)
 
-    cdef int set_weakened(self, weaken) except -1:
+    cdef int set_changes(self, changes) except -1:
         cdef int i
-        if weaken is None:
-            return 0
-        places, order = weaken
-        if order != "none" and order not in ORDERS:
-            raise UsageError(f"order {order!r} is not known; use one of: none, {', '.join(ORDERS)}")
-        self.weakened = <uint64_t*>calloc(len(places) + 1, sizeof(uint64_t))
-        if self.weakened is NULL:
-            raise MemoryError("no memory for the places to weaken")
-        for i, place in enumerate(sorted(places)):
-            self.weakened[i] = place
-        self.config.weakened = self.weakened
-        self.config.n_weakened = <int32_t>len(places)
-        self.config.weakened_order = -1 if order == "none" else ORDERS.index(order)
+        rows = sorted(changes)
+        if len({row[0] for row in rows}) != len(rows):
+            raise UsageError("two changes are of the same place of code; make them one")
+        self.changes = <EngineChange*>calloc(len(rows) + 1, sizeof(EngineChange))
+        if self.changes is NULL:
+            raise MemoryError("no memory for the changes")
+        for i, (place, order, fence, lock) in enumerate(rows):
+            self.changes[i].pc = place
+            self.changes[i].order = number_of_order(order, ("none",))
+            self.changes[i].fence = number_of_order(fence, ())
+            self.changes[i].lock = LOCKS[lock]
+        self.config.changes = self.changes
+        self.config.n_changes = <int32_t>len(rows)
         return 0
 
     cdef int set_decisions(self, decisions) except -1:

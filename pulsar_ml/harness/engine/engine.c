@@ -35,7 +35,7 @@
 #include "pulsar_ml/harness/engine/hooks/locks.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/mutexes.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/parts.c"
-#include "pulsar_ml/harness/engine/hooks/weaken.c"
+#include "pulsar_ml/harness/engine/hooks/changes.c"
 #include "pulsar_ml/harness/engine/hooks/hooks.c"
 #include "pulsar_ml/harness/engine/hooks/wraps.c"
 #include "pulsar_ml/harness/engine/hooks/wraps_time.c"
@@ -215,6 +215,9 @@ int engine_open(const EngineConfig *config)
     E.recording = 0;
     find_globals(*(void *const *)&config->subject->apply);
     E.control = CONTROLLED;
+    for (int32_t i = 0; i < config->n_changes; i++)
+        if (config->changes[i].lock || config->changes[i].fence != ORDER_KEPT)
+            E.control |= CHANGES_CODE;
     known_races.n = 0;
     if (!path_load(config->path, (uint32_t)config->n_path, (uint32_t)config->floor))
         return -1;

@@ -68,6 +68,19 @@ typedef enum {
 #define FAULT_NO_MEMORY 4
 #define FAULT_TIMEOUT 8
 
+/* A change at a place of the code under test, see hooks/changes.c. Orders are those of C, with two
+ * more: as it stands, and no fence at all. With CHANGE_CALL the place is the number of an
+ * operation, which has the lock from its beginning to its end. */
+enum { ORDER_KEPT = -2, NO_FENCE = -1 };
+enum { CHANGE_TAKES = 1, CHANGE_GIVES = 2, CHANGE_CALL = 4 };
+typedef struct {
+    uint64_t pc;
+    int32_t order;                /* of the atomic operation or fence there */
+    int32_t fence;                /* of one more fence before it; ORDER_KEPT: none */
+    int32_t lock;                 /* taken before the access, given back behind it */
+    int32_t reserved;
+} EngineChange;
+
 /* Keyed by thread and by that thread's own count of scheduling points, so that leaving out an
  * earlier decision does not move the later ones. */
 typedef struct {
@@ -205,11 +218,8 @@ typedef struct {
     int32_t unreduced;        /* why such a search was given up before, see nodes.c */
     const EngineDecision *decisions;   /* for replay */
     int32_t n_decisions;
-    int32_t n_weakened;
-    /* places of code, ascending, whose atomics have the next order instead */
-    const uint64_t *weakened;
-    int32_t weakened_order;   /* -1: the fence there is left out */
-    int32_t reserved;
+    int32_t n_changes;
+    const EngineChange *changes;   /* ascending */
     /* whether the last execution's answers are known to be right; or NULL */
     int (*known)(void *oracle);
     void *oracle;

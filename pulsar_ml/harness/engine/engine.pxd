@@ -22,6 +22,12 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const char* help
         int32_t kind
 
+    enum: ORDER_KEPT, NO_FENCE, CHANGE_TAKES, CHANGE_GIVES, CHANGE_CALL
+
+    ctypedef struct EngineChange:
+        uint64_t pc
+        int32_t order, fence, lock
+
     ctypedef struct EngineDecision:
         uint32_t at
         uint8_t thread
@@ -67,8 +73,8 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         uint32_t step_limit
         uint64_t seed
         const EngineDecision* decisions
-        int32_t n_decisions, n_weakened, weakened_order
-        const uint64_t* weakened
+        int32_t n_decisions, n_changes
+        const EngineChange* changes
         int (*known)(void* oracle) noexcept nogil
         void* oracle
         const uint16_t* path

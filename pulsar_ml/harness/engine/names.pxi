@@ -11,6 +11,10 @@ OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "al
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
            "flush", "waiter", "pause", "hold", "turn", "value", "sleep")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
+LOCKS = {
+    "": 0, "takes": CHANGE_TAKES, "gives": CHANGE_GIVES, "takes, gives": CHANGE_TAKES | CHANGE_GIVES,
+    "call": CHANGE_CALL,
+}
 FAULTS = {"weak_failure": 1, "spurious": 2, "no_memory": 4, "timeout": 8}
 STORES = ENGINE_STORES  # stores that a location remembers, unless told otherwise
 LEAST_STORES, MOST_STORES = ENGINE_LEAST_STORES, ENGINE_MOST_STORES
@@ -37,3 +41,14 @@ SAMPLERS = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_
 SEARCHES = tuple([name for name, _, kind in strategy_rows() if kind in (STRATEGY_SEARCHES, STRATEGY_REDUCES)])
 REDUCING = tuple([name for name, _, kind in strategy_rows() if kind == STRATEGY_REDUCES])
 OFFERED = tuple([name for name, _, kind in strategy_rows() if kind != STRATEGY_FOLLOWS])
+
+
+cdef int number_of_order(name, more) except? -3:
+    """The number of an order: of "" that of none, and "none" if ``more`` has it."""
+    if name == "":
+        return ORDER_KEPT
+    if name in more:
+        return NO_FENCE
+    if name not in ORDERS:
+        raise UsageError(f"order {name!r} is not known; use one of: {', '.join((*more, *ORDERS))}")
+    return ORDERS.index(name)

@@ -54,6 +54,7 @@ typedef struct Thread {
     uint8_t controlled;  /* runs beside others: its accesses are steps; 0 or bits of Control */
     uint8_t fresh;                /* its current operation has not made a step yet */
     uint8_t done;
+    uint8_t change_lock;          /* CHANGE_FREE and so on */
     uint8_t woken;                /* why a wait ended, see locks.c */
     uint8_t joined;               /* or detached */
     uint8_t op_writes;            /* of its next step */
@@ -119,7 +120,9 @@ typedef struct Thread {
 
 /* Bits of Thread.controlled. A hook's short path is for CONTROLLED alone. */
 enum { CONTROLLED = 1, IGNORES_READS = 2, IGNORES_WRITES = 4, VOLATILE_PENDING = 8, NOTES_PLACES = 16,
-       HOLDS_STORES = 32, HOLDS_LOCK = 64 };
+       HOLDS_STORES = 32, HOLDS_LOCK = 64, CHANGES_CODE = 128 };
+/* A thread's part in the lock of changes; CHANGE_ENDS: its next step gives the lock back. */
+enum { CHANGE_FREE, CHANGE_HELD, CHANGE_ENDS };
 
 /* One store in a location's modification order. released: what an acquire of it learns, zeros when
  * that is nothing; x_released likewise for SC fences. */

@@ -7,7 +7,7 @@ from __future__ import annotations
 import inspect
 import math
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, TypedDict, Unpack, cast
@@ -65,7 +65,7 @@ class EngineOptions(TypedDict, total=False):
         leaks: False leaves out blocks that are never freed.
         suppress: known races to pass over and count: "file:line" or a function.
         decisions: the decisions of strategy "replay": (point, thread, kind, value).
-        weaken: code addresses of atomic operations, and the weaker order to use there.
+        changes: changes at places of the code, see ``Explorer``.
     """
 
     depth: int
@@ -80,7 +80,7 @@ class EngineOptions(TypedDict, total=False):
     leaks: bool
     suppress: Iterable[str]
     decisions: Iterable[tuple[int, int, int, int]]
-    weaken: tuple[Collection[int], str] | None
+    changes: Iterable[tuple[int, str, str, str]]
 
 
 def check_options(function: Callable[..., object], options: Mapping[str, object]) -> None:

@@ -38,6 +38,11 @@ WEAKER: Mapping[tuple[str, str], tuple[str, ...]] = {
 }
 
 
+def order_at(pcs: Iterable[int], order: str) -> tuple[tuple[int, str, str, str], ...]:
+    """The engine's changes that give the atomic operations at ``pcs`` another order."""
+    return tuple((pc, order, "", "") for pc in pcs)
+
+
 @dataclass(frozen=True, slots=True, order=True)
 class Site:
     """One atomic operation or fence of the source.

@@ -13,10 +13,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from pulsar_ml.campaign.local.weakening import WeakOrder, notice, weak_orders, weaken_option
+from pulsar_ml.campaign.local.weakening import WeakOrder, notice, weak_orders
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
 from pulsar_ml.harness.engine import SEARCHES
+from pulsar_ml.harness.search.weaken import order_at
 from pulsar_ml.harness.subjects.program import Program, words
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
@@ -151,10 +152,10 @@ def function_of(place: str, module: str) -> str:
 def hunt(module: ModuleType, fault: Fault, suites: Sequence[Suite]) -> FaultResult:
     """Runs executions of the suites that execute the atomic until one fails."""
     known = {suite.name: suite for suite in suites}
-    weaken = weaken_option(fault.pcs, fault.weaker)
+    changes = order_at(fault.pcs, fault.weaker)
     tried = [known[name] for name in fault.suites]
     return fault_result(
-        fault.key, *notice(module, tried, partial(campaigns, module), weaken=weaken)
+        fault.key, *notice(module, tried, partial(campaigns, module), changes=changes)
     )
 
 

@@ -187,3 +187,36 @@ def test_sections_inside_sections_do_not_stop_a_fork() -> None:
     finally:
         stop.set()
         thread.join()
+
+
+class Owner:
+    """The object whose method a torn lock calls."""
+
+    def __init__(self, torn: list[str]) -> None:
+        self.torn = torn
+
+    def on_torn(self) -> None:
+        self.torn.append("torn")
+
+
+class TakenUnnoticed:
+    """A lock that another thread has just got, and that does not say so yet."""
+
+    def locked(self) -> bool:
+        return False
+
+    def acquire(self, blocking: bool = True, timeout: float = -1) -> bool:
+        raise AssertionError("the child waits for a thread that it does not have")
+
+
+def test_a_lock_that_looks_free_is_new_in_a_child() -> None:
+    torn: list[str] = []
+    owner = Owner(torn)
+    lock = ForkLock(waits=True, on_torn=owner.on_torn)
+    lock._lock = TakenUnnoticed()  # type: ignore[assignment]
+
+    def child() -> None:
+        with lock:
+            assert torn == []
+
+    assert ends(in_child(child))

@@ -28,8 +28,11 @@ static void run_calls(Thread *t)
         watch_reset(t);
         if (unlikely(E.recording))
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);
+        if (unlikely(t->controlled & CHANGES_CODE))
+            begin_change(t, (uint64_t)call.code);
         c->subject->apply(E.main.value, t->number, &call, &done->result, &violation);
         settle(t);
+        end_change(t);
         if (unlikely(E.recording)) {
             int32_t at = trace_event(t, OP_RETURN, t->call, 0, (uint64_t)done->result.status, 0);
             if (at >= 0)
@@ -51,6 +54,7 @@ static void run_calls(Thread *t)
 /* The rest of the thread's fiber: others go on, or the main thread when all are done. */
 static void thread_end(Thread *t)
 {
+    end_change(t);
     t->done = 1;
     if (unlikely(E.reducing))
         note_touch(KEY_ENDS + (uintptr_t)t->number, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES | TOUCH_TOGETHER);
@@ -102,6 +106,7 @@ static void thread_entry(void)
 static inline __attribute__((always_inline)) void start_thread(Thread *t)
 {
     t->controlled = E.control;
+    t->change_lock = CHANGE_FREE;
     t->own_stack = (uintptr_t)t->stack;
     t->library = E.library_start;
     start_owned(t);

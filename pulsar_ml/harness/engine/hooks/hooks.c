@@ -127,6 +127,8 @@ static __attribute__((noinline)) int special_access(Thread *t, uintptr_t address
 {
     if (t->controlled)
         settle(t);
+    if (t->controlled & CHANGES_CODE && change_before(t, pc))
+        t->change_lock = CHANGE_ENDS;
     if (t->controlled & HOLDS_STORES)
         arrive_before(t, address, bytes);
     if (!t->controlled || t->controlled & (op == OP_READ ? IGNORES_READS : IGNORES_WRITES) ||
@@ -235,11 +237,15 @@ EXPORT void *__wrap_memset(void *into, int byte, size_t bytes) { return set_byte
 static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
                                                       int writes, int drains, uint64_t pc)
 {
+    int ends;
     settle(t);
+    ends = t->controlled & CHANGES_CODE && change_before(t, pc);
     E.hooks++;
     if (drains)
         will_drain();
     announce(t, address, writes);
+    if (ends)
+        t->change_lock = CHANGE_ENDS;
     if (t->controlled & NOTES_PLACES)
         note_places(t, address, width, op, pc);
     expect_variable(t, address);
@@ -447,21 +453,8 @@ EXPORT void __tsan_atomic_thread_fence(int order)
     settle(t);
     E.hooks++;
     order = order_at(order & 7, PC);
-    if (order < 0)
-        return;
-    /* Only a seq_cst fence is felt by others before the thread's next access. */
-    if (is_sc(order)) {
-        will_drain();
-        announce(t, 0, 1);
-    }
-    if (unlikely(E.reducing) && is_sc(order))
-        note_only(KEY_FENCES, TOUCH_OBJECT | TOUCH_READS | (E.config.mode == MODE_C11 ? TOUCH_WRITES : 0));
-    fence(t, order);
-    if (unlikely(E.recording)) {
-        int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, PC);
-        if (at >= 0)
-            events[at].order = (uint8_t)order;
-    }
+    if (order != NO_FENCE)
+        make_fence(t, order, PC);
 }
 
 EXPORT void __tsan_atomic_signal_fence(int order)

@@ -434,3 +434,20 @@ static inline void fence(Thread *t, int order)
         clock_tick(t);
     }
 }
+
+/* The step of a fence. Only a seq_cst one is felt by others before the thread's next access. */
+static __attribute__((noinline)) void make_fence(Thread *t, int order, uint64_t pc)
+{
+    if (is_sc(order)) {
+        will_drain();
+        announce(t, 0, 1);
+    }
+    if (unlikely(E.reducing) && is_sc(order))
+        note_only(KEY_FENCES, TOUCH_OBJECT | TOUCH_READS | (E.config.mode == MODE_C11 ? TOUCH_WRITES : 0));
+    fence(t, order);
+    if (unlikely(E.recording)) {
+        int32_t at = trace_event(t, OP_FENCE, 0, 0, 0, pc);
+        if (at >= 0)
+            events[at].order = (uint8_t)order;
+    }
+}

@@ -6,6 +6,7 @@ static __attribute__((noinline)) void unstick(Thread *t);
 static int may_be_held(const Thread *t);
 static void hold_back(Thread *t);
 static void fail_held_back(const Thread *t);
+static void let_go(Thread *t);
 
 /* All threads of the program have started; what is left is a plain walk, or not. */
 static void begin_walk(void)
@@ -162,6 +163,8 @@ INLINED Thread *announce_quickly(Thread *t, uintptr_t address, int writes)
 /* Where it is rarer: not inlined. */
 static __attribute__((noinline)) void announce(Thread *t, uintptr_t address, int writes)
 {
+    if (unlikely(t->change_lock == CHANGE_ENDS))
+        let_go(t);
     announce_quickly(t, address, writes);
 }
 

@@ -58,7 +58,7 @@ static void strategy_start(void)
     E.plain_walk = E.strategy == &RANDOM && !E.recording;
     E.sampling = E.strategy->row.kind == STRATEGY_SAMPLES && !E.recording;
     E.common = E.sampling && E.config.mode == MODE_C11 && E.width == 4 &&
-               E.config.stores == ENGINE_STORES && E.config.n_weakened == 0;
+               E.config.stores == ENGINE_STORES && E.config.n_changes == 0;
 }
 
 static inline Thread *choose_thread(Thread *t, uint64_t mask)

@@ -58,7 +58,7 @@ static int reduction_open(void)
         E.config.bound = INT32_MAX;
         return 1;
     }
-    if (E.config.mode == MODE_TSO && E.config.n_weakened)
+    if (E.config.mode == MODE_TSO && E.config.n_changes)
         reduction.unreduced |= UNREDUCED_BUFFERS;
     if (!E.config.races)
         reduction.unreduced |= UNREDUCED_RACES;

@@ -1,0 +1,94 @@
+"""``pulsar-ml explain``: changes of the code under which a failure of the engine is gone."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from pulsar_ml.campaign.local.failures import judge_for, read_failure, subject_of
+from pulsar_ml.campaign.local.hints import hints_of
+from pulsar_ml.campaign.local.record_kind import is_failure
+from pulsar_ml.campaign.local.suites import load_suites
+from pulsar_ml.cli import options as shared
+from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.command import option
+from pulsar_ml.cli.output import print_json
+from pulsar_ml.errors import UsageError
+from pulsar_ml.exit_codes import FAILED, SEARCH, VIOLATION, ExitCode
+from pulsar_ml.harness.causes.hints import MOST_HINTS, MOST_TRIED
+from pulsar_ml.terminal.command_line import command_line, short_path
+from pulsar_ml.terminal.hash_seed import restart_under
+from pulsar_ml.terminal.printer import echo
+from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.terminal.trust import check_built, check_trusted
+
+
+@new_command(
+    "explain",
+    examples=(
+        "explain runs/explore/20250102-030405/refcount-17.json",
+        "explain .pulsar_ml/failures/test_queue-8ce1ba9e6d70.json --hints 5",
+    ),
+    exit_codes=SEARCH,
+)
+@click.argument("failure", type=click.Path(path_type=Path))
+@shared.suites()
+@shared.module("the failure's")
+@shared.mutant("the failure's")
+@option(
+    "--hints",
+    "most",
+    type=click.IntRange(1, MOST_TRIED),
+    default=MOST_HINTS,
+    show_default=True,
+    group=shared.OUTPUT,
+    help="Changes to print, at most.",
+)
+@shared.trust
+@shared.sandbox()
+@shared.as_json
+def command(
+    failure: Path,
+    suites: str,
+    module: str | None,
+    mutant: str | None,
+    most: int,
+    trust: bool,
+    sandbox: bool,
+    patience: float,
+    as_json: bool,
+) -> ExitCode:
+    """Try stronger orders, fences and locks, and print those that end a FAILURE of the engine.
+
+    The engine makes each change while it explores the failure's program, in all executions or in a
+    sample. A change that ends the failure is a hint at its cause, and no proof.
+    """
+    if not is_failure(failure):
+        hunt = command_line("hunt", short_path(failure))
+        raise UsageError(
+            f"{failure} is of real threads, whose schedule is not known; first: {hunt}"
+        )
+    content = read_failure(failure)
+    restart_under(content.hash_seed)
+    check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
+    if module is None:
+        check_built(failure, content.recipe, trust=trust)
+    subject = subject_of(content, module, mutant)
+    judge = judge_for(load_suites(suites), content)
+    limits = shared.sandbox_limits(sandbox, patience)
+    with ProgressDisplay() as progress:
+        found = hints_of(content, subject, judge, limits, most, progress)
+    if as_json:
+        print_json(
+            {
+                "exit_code": VIOLATION if found.fails_at else FAILED,
+                "hints": [hint.as_data() for hint in found.found],
+                "tried": found.tried,
+                "why_none": found.why,
+            }
+        )
+    else:
+        for line in (content.summary(), *found.lines()):
+            echo(line)
+    return VIOLATION if found.fails_at else FAILED

@@ -1,0 +1,1 @@
+"""Causes of failures of the engine: changes of the code under which a failure is gone."""

@@ -1,0 +1,124 @@
+"""``pulsar-ml explain`` names the change that ends a failure, and says so when it knows none."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from pulsar_ml.exit_codes import USAGE, VIOLATION
+from tests.commands import call
+
+SOURCE = """\
+#include <atomic>
+#include <cassert>
+#include <thread>
+
+std::atomic<int> flag, first, second, count;
+int data, hits;
+
+void test_message() {
+    std::thread other([] { data = 42; flag.store(1, std::memory_order_relaxed); });
+    if (flag.load(std::memory_order_acquire)) assert(data == 42);
+    other.join();
+}
+
+void test_both_look() {
+    int seen = 0, own = 0;
+    std::thread other([&] {
+        first.store(1, std::memory_order_release);
+        seen = second.load(std::memory_order_acquire);
+    });
+    second.store(1, std::memory_order_release);
+    own = first.load(std::memory_order_acquire);
+    other.join();
+    assert(seen || own);
+}
+
+void test_lost_update() {
+    std::thread other([] {
+        int before = count.load();
+        count.store(before + 1);
+    });
+    int before = count.load();
+    count.store(before + 1);
+    other.join();
+    assert(count.load() == 2);
+}
+
+void test_hits() {
+    std::thread other([] { hits++; });
+    hits++;
+    other.join();
+}
+
+void test_of_one_thread() {
+    std::thread other([] { flag.load(std::memory_order_relaxed); });
+    flag.store(2);
+    other.join();
+    assert(flag.load() == 3);
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    folder = tmp_path_factory.mktemp("explain")
+    (folder / "causes.cpp").write_text(SOURCE)
+    with pytest.MonkeyPatch.context() as monkeypatch:
+        monkeypatch.chdir(folder)
+        found = call("check", "causes.cpp", "--executions", "300")
+    assert found.code == VIOLATION, found.err
+    failures = (folder / ".pulsar_ml" / "failures").iterdir()
+    return {path.name.rpartition("-")[0]: path for path in failures}
+
+
+def explained(record: Path, *options: str) -> dict[str, Any]:
+    done = call("explain", str(record), "--trust", "--json", *options)
+    assert done.code == VIOLATION, done.err
+    result: dict[str, Any] = json.loads(done.out)
+    return result
+
+
+def line_of(text: str) -> int:
+    return SOURCE[: SOURCE.index(text)].count("\n") + 1
+
+
+def test_the_order_that_is_missing_comes_first(records: dict[str, Path]) -> None:
+    hint = explained(records["test_message"])["hints"][0]
+    (change,) = hint["changes"]
+    assert change.startswith("release for the store at ")
+    assert change.endswith(f"causes.cpp:{line_of('data = 42;')} (relaxed now)")
+    assert hint["complete"] is True
+
+
+def test_two_threads_that_write_and_look_need_fences_on_both_sides(
+    records: dict[str, Path],
+) -> None:
+    changes = explained(records["test_both_look"])["hints"][0]["changes"]
+    assert len(changes) == 2 and all("seq_cst" in change for change in changes)
+
+
+@pytest.mark.parametrize("name", ["test_lost_update", "test_hits"])
+def test_steps_that_others_come_between_need_a_lock(records: dict[str, Path], name: str) -> None:
+    (hint, *_) = explained(records[name])["hints"]
+    (change,) = hint["changes"]
+    assert change.startswith("one lock around ")
+    assert hint["complete"] is True
+
+
+def test_a_failure_that_no_change_ends_has_no_hint(records: dict[str, Path]) -> None:
+    result = explained(records["test_of_one_thread"])
+    assert result["hints"] == [] and result["tried"] > 0
+    done = call("explain", str(records["test_of_one_thread"]), "--trust")
+    assert "hints: none; the failure stays with each of " in done.out
+
+
+def test_a_record_of_real_threads_is_sent_to_hunt(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    record.write_text(json.dumps({"kind_of_record": "pulsar_ml record", "version": 1}))
+    done = call("explain", str(record))
+    assert done.code == USAGE
+    assert " hunt " in done.err and "is of real threads" in done.err
