@@ -108,8 +108,8 @@ cdef inline void ew_fill(
     ew_watch_lock(world, thread, handle, violation)
 
 
-# The word is the value read, 0 when the wrapper holds something else by now. Every third key is read
-# in the way of a hit, which validates last.
+# The word is the value read, 0 when the wrapper holds something else by now. Every third key is
+# read in the way of a hit, which validates last.
 cdef inline void ew_look(
     WrapperWorld* world, int32_t thread, uint32_t handle, int64_t key, PmlResult* result,
     PmlViolation* violation

@@ -133,8 +133,8 @@ cdef inline uint32_t wrapper_look(EntryWrapper* wrapper, Position key, uint32_t 
     return value
 
 
-# getValue: an entry, which is the one under `key` of `owner` if wrapper_unchanged agrees afterwards;
-# or 0, as one write section left it. Waits for a write section that is running.
+# getValue: an entry, which is the one under `key` of `owner` if wrapper_unchanged agrees
+# afterwards; or 0, as one write section left it. Waits for a write section that is running.
 cdef inline uint32_t wrapper_read(
     const EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
 ) noexcept nogil:
@@ -161,8 +161,8 @@ cdef inline void wrapper_mark_accessed(EntryWrapper* wrapper) noexcept nogil:
 
 
 # True if no write section began since wrapper_read answered the stamp. Then its answer is of one
-# section, the wrapper kept its reference to the entry meanwhile, and a reference retained in between
-# is of that entry.
+# section, the wrapper kept its reference to the entry meanwhile, and a reference retained in
+# between is of that entry.
 cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) noexcept nogil:
     return stamped_validate(&wrapper.lock, stamp)
 
