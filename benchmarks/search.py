@@ -10,8 +10,9 @@ import time
 from dataclasses import dataclass
 from functools import partial
 
+from benchmarks import classes
 from benchmarks.measure import Benchmark
-from benchmarks.peers import loom
+from benchmarks.peers import genmc, loom
 from pulsar_ml.campaign.trial.controlled import program_of
 from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.trial import TrialOptions
@@ -100,4 +101,6 @@ def rows(name: str, guided: bool) -> tuple[Benchmark, ...]:
 BENCHMARKS = (
     *(row for name in NAMES for guided in (False, True) for row in rows(name, guided)),
     *loom.ROWS,
+    *genmc.ROWS,
+    *classes.ROWS,
 )

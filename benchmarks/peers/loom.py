@@ -1,8 +1,7 @@
 """Exhaustive searches beside loom's, on the same programs, to their end: executions and seconds.
 
 Mode ``c11``, which is loom's model, with the race detector. A search of ours that takes
-microseconds is repeated, and its seconds divided. Rows of loom are left out without cargo. GenMC's
-test suite expects the executions of ``increments``, ``exchanges`` and ``readers`` that ours makes.
+microseconds is repeated, and its seconds divided. Rows of loom are left out without cargo.
 """
 
 from __future__ import annotations
@@ -17,7 +16,6 @@ from benchmarks.measure import HERE, Benchmark
 from tests.engine.programs.build_programs import explorer
 
 NAMES = ("increments_4", "exchanges_4", "readers_2", "seqlock_once")  # of both tools
-OURS = ("increments_7", "locked_increments_7", "readers_8", "exchanges_7")
 REPEATS = 20
 MOST = 1_000_000  # executions of a search
 
@@ -38,12 +36,6 @@ def ended(name: str, mode: str = "c11", strategy: str = "exhaust") -> tuple[int,
 
 def executions(name: str, mode: str = "c11") -> float:
     return ended(name, mode)[0]
-
-
-def rate(name: str, mode: str) -> float:
-    """Thousand whole executions per second of processor time."""
-    count, seconds = ended(name, mode)
-    return count / seconds / 1e3
 
 
 def executions_of_loom(name: str) -> float:
@@ -100,10 +92,5 @@ def rows_of(name: str) -> tuple[Benchmark, ...]:
 
 ROWS = (
     *(row for name in NAMES for row in rows_of(name)),
-    *(
-        Benchmark(f"search: {name}, mode {mode}", partial(rate, name, mode), "k/s")
-        for name in OURS
-        for mode in ("sc", "c11")
-    ),
     Benchmark("search: memory of a step", memory_of_a_step, "B"),
 )

@@ -7,8 +7,8 @@
 from pulsar_ml.structures.entry cimport entry_on_deallocate
 from pulsar_ml.structures.inflight_limiter cimport (
     PERMITS_GRANTED, Acquired, InflightLimiter, limiter_acquire, limiter_close,
-    limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_release,
-    limiter_remaining, limiter_share, limiter_try_acquire,
+    limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_next_expiry,
+    limiter_release, limiter_remaining, limiter_share, limiter_try_acquire,
 )
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
@@ -239,25 +239,24 @@ cdef class InflightReadsLimiter:
         raise ReadLimitError(
             f"{permits} bytes of reads cannot wait: the queue is full, or the limiter closed")
 
-    def expire(self, *, now_ns=None) -> int | None:
-        """Fail what waited too long. Nanoseconds until the next request is due, None when none
-        waits or there is no timeout.
-        """
+    def expire(self, *, now_ns=None) -> None:
+        """Fail what waited too long; see :meth:`next_expiry_ns`."""
         cdef int64_t now = to_now(now_ns, "now_ns")
-        cdef int64_t due
         with nogil:
             native_enter()
-            due = limiter_expire(&self.shared.limiter, now)
+            limiter_expire(&self.shared.limiter, now)
             native_leave()
-        if pml_calls.fresh_first is not NULL:
-            # Afterwards others may wait, or none.
-            run_callbacks()
-            with nogil:
-                native_enter()
-                due = limiter_expire(&self.shared.limiter, now)
-                native_leave()
-            run_callbacks()
-        return None if due < 0 else due
+        run_callbacks()
+
+    def next_expiry_ns(self) -> int | None:
+        """Return when to call :meth:`expire` next, None when nobody waits or nothing times out."""
+        cdef int64_t at = 0
+        cdef bint waits
+        with nogil:
+            native_enter()
+            waits = limiter_next_expiry(&self.shared.limiter, &at)
+            native_leave()
+        return at if waits else None
 
     @property
     def remaining(self) -> int:

@@ -17,7 +17,7 @@ from pulsar_ml.terminal import signals
 from pulsar_ml.terminal.printer import echo, leave_closed_output
 
 NAMES_OF_HELP = {"help_option_names": ["-h", "--help"]}
-GENERAL = "General"
+GENERAL, LIMITS, OUTPUT = "General", "Limits", "Output"
 NUMBERS = (click.types.IntParamType, click.types.FloatParamType)
 TRACEBACK = "pulsar_ml.cli.traceback"
 PERMISSION = "; check the rights and the owner of this place, or choose another one"
@@ -55,6 +55,10 @@ class Option(click.Option):
 def option(*names: str, group: str = GENERAL, **attributes: Any) -> Decorator:
     """``click.option`` with a group."""
     return click.option(*names, cls=Option, group=group, **attributes)
+
+
+# Here and not in options.py, so that a command that takes no time does not import that module.
+as_json = option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON.")
 
 
 class Command(click.Command):

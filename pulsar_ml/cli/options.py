@@ -10,7 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from pulsar_ml.campaign.trial.record import MOST_OPERATIONS
+from pulsar_ml.cli.command import LIMITS as LIMITS
+from pulsar_ml.cli.command import OUTPUT as OUTPUT
 from pulsar_ml.cli.command import Decorator, option
+from pulsar_ml.cli.command import as_json as as_json
 from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
@@ -22,9 +25,7 @@ CODE = "Code under test"
 PROGRAMS = "Programs"
 SEARCH = "Engine"
 BUILD = "Build"
-LIMITS = "Limits"
 SPARK = "Where trials run"
-OUTPUT = "Output"
 
 MOST_SEED = 2**63 - 1
 MODES = ("sc", "tso", "c11")
@@ -381,7 +382,6 @@ records = option(
     group=OUTPUT,
     help="Folder for records of failures.  [default: a new folder in runs/]",
 )
-as_json = option("--json", "as_json", is_flag=True, group=OUTPUT, help="Print JSON.")
 
 
 def key_value(pair: str, name: str) -> tuple[str, str]:

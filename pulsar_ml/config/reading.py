@@ -66,6 +66,8 @@ def plain_text(path: str | os.PathLike[str]) -> str:
             if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
                 raise ConfigError(f"{path}: cannot be read: not a regular file")
             content = file.read(MAX_FILE_BYTES + 1)
+    except ConfigError:  # a ValueError, too
+        raise
     except OSError as error:
         raise ConfigError(f"{path}: cannot be read: {error.strerror}") from None
     except ValueError as error:  # a name with a zero byte

@@ -29,7 +29,6 @@ C code includes ``pulsar_ml/harness/subject.h``.
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from importlib import import_module
 from typing import TYPE_CHECKING
 
@@ -130,6 +129,8 @@ _HOMES = {
 def __getattr__(name: str) -> object:
     """Import the module that defines a public name; AttributeError names the nearest one."""
     if name not in _HOMES:
+        from difflib import get_close_matches
+
         nearest = get_close_matches(name, __all__, 1)
         hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}{hint}")

@@ -18,10 +18,10 @@ from pulsar_ml.structures.ack_ranges cimport (
     ACK_NEW, ACK_NO_MEMORY, AckBatch, AckChange, AckRange, acks_after, acks_mark,
 )
 from pulsar_ml.structures.ack_state cimport (
-    ACK_IN_LEDGER, ACK_IN_STORE, AckState, DispatchKind, ack_state_add, ack_state_add_index,
-    ack_state_add_up_to,
-    ack_state_configure, ack_state_contains, ack_state_contains_index, ack_state_destroy, ack_state_encode,
-    ack_state_end_ledger, ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
+    ACK_IN_LEDGER, ACK_IN_STORE, AckState, DispatchKind, ack_state_add, ack_state_add_all,
+    ack_state_add_index, ack_state_add_up_to, ack_state_configure, ack_state_contains,
+    ack_state_contains_index, ack_state_destroy, ack_state_encode, ack_state_end_ledger,
+    ack_state_init, ack_state_mark, ack_state_may_dispatch, ack_state_restore,
     ack_state_set_metadata,
 )
 from pulsar_ml.structures.position cimport Position, position, position_equal, position_less
@@ -45,6 +45,7 @@ cdef enum:
     AK_LOG = 18             # entries of all ledgers
     AK_INDEXES = 54         # all messages: the bits of a word
     AK_KINDS = 3            # of dispatch
+    AK_AT_ONCE = 4          # entries of one call
 
 
 cdef enum:
@@ -60,6 +61,7 @@ cdef enum:
     AK_LOOK
     AK_MARK
     AK_SIZE
+    AK_ENTRIES_AT_ONCE
     # Mistakes.
     AK_UNASKED
     AK_PRETEND
@@ -254,6 +256,24 @@ cdef inline AckChange ack_entry(AckRun* run, int64_t number, uint32_t* resumed) 
     return change
 
 
+# ack_entries(ledger, entry, pattern): up to four entries at a distance, up to the end of the log.
+# words: kinds resumed, entries of the call that were acknowledged, new ones among them.
+cdef inline void ack_entries_at_once(
+    AckRun* run, const PmlCall* call, int64_t number, uint32_t* resumed, PmlResult* result
+) noexcept nogil:
+    cdef Position[AK_AT_ONCE] at
+    cdef int64_t apart = (1 + call.arguments[2] // AK_AT_ONCE) * AK_BATCH
+    cdef int64_t count = min(1 + call.arguments[2] % AK_AT_ONCE, (AK_INDEXES - 1 - number) // apart + 1)
+    cdef int64_t i
+    for i in range(count):
+        at[i] = ack_at(number + i * apart)
+        ack_remember(run.requested, number + i * apart, number + i * apart + AK_BATCH)
+    result.status = ack_state_add_all(
+        &run.state, at, count, &result.words[1], &result.words[2], resumed)
+    for i in range(result.words[1]):
+        ack_remember(run.done, number + i * apart, number + i * apart + AK_BATCH)
+
+
 cdef inline void ack_count_resumptions(AckRun* run, uint32_t kinds) noexcept nogil:
     cdef int kind
     for kind in range(AK_KINDS):
@@ -277,6 +297,8 @@ cdef inline void ack_write(AckRun* run, const PmlCall* call, PmlResult* result) 
     cdef uint32_t resumed = 0
     if call.code == AK_ENTRY:
         result.status = ack_entry(run, number, &resumed)
+    elif call.code == AK_ENTRIES_AT_ONCE:
+        ack_entries_at_once(run, call, number, &resumed, result)
     elif call.code == AK_INDEX:
         number += call.arguments[2]
         ack_remember(run.requested, number, number + 1)
@@ -402,6 +424,9 @@ cdef inline void ack_state_subject(SubjectTable* table) noexcept nogil:
     table_operation(table, AK_LOOK, b"look", 4, 0)
     table_operation(table, AK_MARK, b"mark", 2, 0)
     table_operation(table, AK_SIZE, b"size", 2, 0)
+    operation = table_operation(table, AK_ENTRIES_AT_ONCE, b"ack_entries", 4, 0)
+    ack_place(operation)
+    operation_argument(operation, b"pattern", 0, 3 * AK_AT_ONCE - 1)
     ack_place(table_operation(table, AK_UNASKED, b"ack_unasked", 0, 0))
     ack_place(table_operation(table, AK_PRETEND, b"pretend", 0, 0))
     table_operation(table, AK_OPEN_SILENTLY, b"open_silently", 0, 0)

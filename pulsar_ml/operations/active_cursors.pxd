@@ -8,20 +8,20 @@ from pulsar_ml.operations.cursor_world cimport (
     CURSOR_DONE, CURSOR_MOST_THREADS, CURSOR_NUMBERS, CURSOR_OWN, CURSOR_REFUSED, CURSOR_UNKNOWN,
     CURSOR_UNTRACKED, CURSOR_VALUES, CursorLane, CursorNote, CursorWorld, cursor_check_list,
     cursor_check_registry, cursor_check_slowest, cursor_exchange, cursor_indices, cursor_iterate,
-    cursor_last_note, cursor_name, cursor_named, cursor_note, cursor_note_all, cursor_note_removal,
-    cursor_noted_before,
-    cursor_noted_slowest, cursor_own_before, cursor_own_value, cursor_position, cursor_see_version,
-    cursor_settings, cursor_value, cursor_world_init, name_id, name_tag,
+    cursor_last_note, cursor_look, cursor_look_slowest, cursor_name, cursor_named, cursor_note,
+    cursor_note_all, cursor_note_removal, cursor_noted_before, cursor_noted_slowest,
+    cursor_own_before, cursor_own_value, cursor_position, cursor_see_version, cursor_settings,
+    cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
 from pulsar_ml.structures.active_cursors cimport (
     ACTIVE_FEWEST_REMOVALS, ActiveCursors, ActiveMemory, active_cursors_add,
-    active_cursors_destroy, active_cursors_init, active_cursors_rank, active_cursors_rank_at,
-    active_cursors_reads_of_added,
-    active_cursors_remove, active_cursors_replace, active_cursors_should_cache, active_cursors_slowest,
-    active_cursors_update, active_memory_destroy, active_memory_init,
+    active_cursors_destroy, active_cursors_init, active_cursors_look, active_cursors_rank,
+    active_cursors_rank_at, active_cursors_reads_of_added, active_cursors_remove,
+    active_cursors_replace, active_cursors_should_cache, active_cursors_slowest,
+    active_cursors_slowest_cursor, active_cursors_update, active_memory_destroy, active_memory_init,
 )
 from pulsar_ml.structures.active_groups cimport ActiveCursor, CursorGroup, cursor_group
 from pulsar_ml.structures.cursor_registry cimport (
@@ -56,6 +56,8 @@ cdef enum:
     ACTIVE_UPDATE_STALE
     ACTIVE_INSPECT
     ACTIVE_RANK_AT
+    ACTIVE_LOOK
+    ACTIVE_SLOWEST_CURSOR
     # Wrong on purpose.
     ACTIVE_FORGET
     ACTIVE_MISCOUNT
@@ -262,6 +264,12 @@ cdef inline void active_run_apply(
         result.status = CURSOR_UNKNOWN
         if active_cursors_update(container, name_id(lane.stale), cursor_position(world, call.arguments[0])):
             violate(violation, b"CR-2", b"the id of a removed cursor names another one", 0, 0, 0)
+    elif call.code == ACTIVE_LOOK:
+        name = cursor_name(world, thread, cursor)
+        result.status = cursor_look(
+            world, thread, cursor, name, active_cursors_look(container, name_id(name)), result, violation)
+    elif call.code == ACTIVE_SLOWEST_CURSOR:
+        cursor_look_slowest(world, thread, active_cursors_slowest_cursor(container), result, violation)
     elif call.code == ACTIVE_INSPECT:
         stamped_lock_read(&container.registry.lock)
         active_inspect(container, violation)
@@ -477,6 +485,9 @@ cdef inline void active_cursors_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, ACTIVE_RANK_AT, b"rank_at", 4, 0)
     operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
     operation_argument(operation, b"value", 0, CURSOR_VALUES - 1)
+    operation = table_operation(table, ACTIVE_LOOK, b"look", 3, 0)
+    operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
+    table_operation(table, ACTIVE_SLOWEST_CURSOR, b"slowest_cursor", 3, 0)
     operation = table_operation(table, ACTIVE_FORGET, b"forget", 0, 0)
     operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
     operation = table_operation(table, ACTIVE_MISCOUNT, b"miscount", 0, 0)

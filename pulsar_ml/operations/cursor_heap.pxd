@@ -8,17 +8,17 @@ from pulsar_ml.operations.cursor_world cimport (
     CURSOR_DONE, CURSOR_MOST_THREADS, CURSOR_NUMBERS, CURSOR_OWN, CURSOR_REFUSED, CURSOR_UNKNOWN,
     CURSOR_UNTRACKED, CURSOR_VALUES, CursorLane, CursorNote, CursorWorld, cursor_check_list,
     cursor_check_registry, cursor_check_slowest, cursor_exchange, cursor_indices, cursor_iterate,
-    cursor_last_note, cursor_name, cursor_named, cursor_note, cursor_note_all, cursor_note_removal,
-    cursor_noted_slowest, cursor_own_value, cursor_position, cursor_see_version, cursor_settings,
-    cursor_value, cursor_world_init, name_id, name_tag,
+    cursor_last_note, cursor_look, cursor_look_slowest, cursor_name, cursor_named, cursor_note,
+    cursor_note_all, cursor_note_removal, cursor_noted_slowest, cursor_own_value, cursor_position,
+    cursor_see_version, cursor_settings, cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_start, violate,
 )
 from pulsar_ml.structures.cursor_heap cimport (
     HEAP_ARITY, HEAP_NOWHERE, CursorHeap, HeapCursor, HeapPlace, SlowestChange, cursor_heap_add,
-    cursor_heap_destroy, cursor_heap_init, cursor_heap_remove, cursor_heap_replace, cursor_heap_slowest,
-    cursor_heap_update, heap_pool_init,
+    cursor_heap_destroy, cursor_heap_init, cursor_heap_look, cursor_heap_remove, cursor_heap_replace,
+    cursor_heap_slowest, cursor_heap_slowest_cursor, cursor_heap_update, heap_pool_init,
 )
 from pulsar_ml.structures.cursor_registry cimport (
     CursorPosition, registry_find, registry_has_durable, registry_publish_slowest, registry_size,
@@ -45,6 +45,8 @@ cdef enum:
     HEAP_ITERATE
     HEAP_UPDATE_STALE
     HEAP_INSPECT
+    HEAP_LOOK
+    HEAP_SLOWEST_CURSOR
     # Wrong on purpose.
     HEAP_FORGET
     HEAP_SWAP
@@ -181,6 +183,12 @@ cdef inline void heap_run_apply(
         result.status = CURSOR_UNKNOWN
         if cursor_heap_update(heap, name_id(lane.stale), cursor_position(world, call.arguments[0]), &change):
             violate(violation, b"CR-2", b"the id of a removed cursor names another one", 0, 0, 0)
+    elif call.code == HEAP_LOOK:
+        name = cursor_name(world, thread, cursor)
+        result.status = cursor_look(
+            world, thread, cursor, name, cursor_heap_look(heap, name_id(name)), result, violation)
+    elif call.code == HEAP_SLOWEST_CURSOR:
+        cursor_look_slowest(world, thread, cursor_heap_slowest_cursor(heap), result, violation)
     elif call.code == HEAP_INSPECT:
         stamped_lock_read(&heap.registry.lock)
         heap_inspect(heap, violation)
@@ -276,6 +284,9 @@ cdef inline void cursor_heap_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, HEAP_UPDATE_STALE, b"update_stale", 1, 0)
     operation_argument(operation, b"value", CURSOR_UNTRACKED, CURSOR_VALUES - 1)
     operation = table_operation(table, HEAP_INSPECT, b"inspect", 2, 0)
+    operation = table_operation(table, HEAP_LOOK, b"look", 3, 0)
+    operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
+    table_operation(table, HEAP_SLOWEST_CURSOR, b"slowest_cursor", 3, 0)
     operation = table_operation(table, HEAP_FORGET, b"forget", 0, 0)
     operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
     operation = table_operation(table, HEAP_SWAP, b"swap", 0, 0)

@@ -17,11 +17,11 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 from libc.string cimport memset
 
-from pulsar_ml.harness.subjects.subject cimport PmlViolation
+from pulsar_ml.harness.subjects.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport SubjectTable, expect_equal, table_setting, violate
 from pulsar_ml.structures.cursor_registry cimport (
-    CursorNode, CursorPosition, CursorRegistry, CursorWalk, cursor_walk, registry_has_durable, registry_next,
-    registry_size, tracked_at, untracked,
+    CursorNode, CursorPosition, CursorRegistry, CursorState, CursorWalk, cursor_walk,
+    registry_has_durable, registry_next, registry_size, tracked_at, untracked,
 )
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.sync.atomics cimport (
@@ -224,6 +224,47 @@ cdef inline void cursor_check_slowest(
         if own != CURSOR_UNTRACKED and (slowest == CURSOR_UNTRACKED or slowest > own):
             violate(violation, b"I80", b"the slowest is at %lld while cursor %lld stays at %lld", slowest,
                     cursor, own)
+
+
+# The answer about one cursor: its value, whether it is durable, and its tag.
+cdef inline int64_t cursor_look(
+    const CursorWorld* world, int32_t thread, int64_t cursor, uint64_t name, CursorState state,
+    PmlResult* result, PmlViolation* violation
+) noexcept nogil:
+    cdef const CursorNote* note
+    result.words[2] = name_tag(name)
+    if cursor < CURSOR_OWN and name:
+        note = &world.lanes[thread].notes[cursor]
+        if state.id != name_id(name) or state.durable != note.durable:
+            violate(violation, b"CR-4", b"cursor %lld is registered, durable %lld, and the look says %lld",
+                    cursor, note.durable, state.durable)
+        expect_equal(violation, b"CR-4", b"the place of a cursor that stays",
+                     cursor_value(world, state.place, violation), note.value)
+    if not state.id:
+        return CURSOR_UNKNOWN
+    result.words[0] = cursor_value(world, state.place, violation)
+    result.words[1] = state.durable
+    return CURSOR_DONE
+
+
+# The same about a cursor at the slowest position; the tag is 0 where no name that the thread can
+# read belongs to it.
+cdef inline void cursor_look_slowest(
+    const CursorWorld* world, int32_t thread, CursorState state, PmlResult* result,
+    PmlViolation* violation
+) noexcept nogil:
+    cdef int64_t cursor
+    cdef uint64_t name
+    result.words[0] = cursor_value(world, state.place, violation)
+    result.words[1] = state.durable
+    cursor_check_slowest(world, thread, result.words[0], violation)
+    if (state.id != 0) != (result.words[0] != CURSOR_UNTRACKED):
+        violate(violation, b"CR-4", b"the slowest is at %lld, a cursor stands there: %lld",
+                result.words[0], state.id != 0, 0)
+    for cursor in range(world.cursors):
+        name = cursor_name(world, thread, cursor)
+        if state.id and name_id(name) == state.id:
+            result.words[2] = name_tag(name)
 
 
 # A walk over all cursors: how many; the thread's own must be among them, once each.

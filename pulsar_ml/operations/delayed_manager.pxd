@@ -17,10 +17,11 @@ from pulsar_ml.operations.delay_world cimport (
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
+from pulsar_ml.structures.delay_bucket cimport DelayBucket
 from pulsar_ml.structures.delayed_manager cimport (
-    delayed_manager_buckets, delayed_manager_count, delayed_manager_fire, delayed_manager_next_fire,
-    delayed_manager_set_tick, delayed_view_add, delayed_view_clear, delayed_view_count,
-    delayed_view_has_message, delayed_view_mark_delete, delayed_view_scheduled,
+    delayed_manager_buckets, delayed_manager_bytes, delayed_manager_count, delayed_manager_fire,
+    delayed_manager_next_fire, delayed_manager_set_tick, delayed_view_add, delayed_view_clear,
+    delayed_view_count, delayed_view_has_message, delayed_view_mark_delete, delayed_view_scheduled,
     delayed_view_should_pause,
 )
 from pulsar_ml.structures.delayed_tracker cimport DELAY_CLOSED, DELAY_NO_MEMORY, DELAY_TRACKED, TIMER_OFF
@@ -341,6 +342,9 @@ cdef inline void manager_check_view(ManagerRun* run, ViewNote* note, PmlViolatio
                  delay_inspect_table(&note.view.manager.table, there, &bytes, violation))
     expect_equal(violation, b"ES-3", b"bytes of a topic",
                  i64_load_relaxed(&note.view.manager.table.bytes), bytes)
+    expect_equal(violation, b"ES-3", b"bytes of a topic with its buckets",
+                 delayed_manager_bytes(note.view.manager),
+                 bytes + delayed_manager_buckets(note.view.manager) * <int64_t>sizeof(DelayBucket))
     for i in range(DELAY_NOTED):
         if (u8_load_relaxed(&note.added[i]) and not there[i]
                 and i > i64_load_relaxed(&note.most_marked)):

@@ -19,7 +19,8 @@ from pulsar_ml.structures.delay_bucket cimport (
 )
 from pulsar_ml.structures.delay_index cimport index_first
 from pulsar_ml.structures.delayed_tracker cimport (
-    DELAY_TRACKED, TIMER_OFF, DelayedTracker, delayed_tracker_add, delayed_tracker_clear,
+    DELAY_TRACKED, TIMER_OFF, DelayedTracker, delayed_tracker_add, delayed_tracker_bytes,
+    delayed_tracker_clear,
     delayed_tracker_count, delayed_tracker_destroy, delayed_tracker_fire, delayed_tracker_has_message,
     delayed_tracker_init, delayed_tracker_next_fire, delayed_tracker_scheduled, delayed_tracker_set_tick,
     delayed_tracker_should_pause,
@@ -46,6 +47,7 @@ cdef enum:
     DT_FIRE
     DT_TIMER
     DT_ADD_MANY             # many calls; enough for bitmaps
+    DT_BYTES
     # Mistakes.
     DT_MISCOUNT
     DT_LOSE
@@ -209,6 +211,8 @@ cdef inline void tracker_apply(
     elif call.code == DT_COUNT:
         result.words[0] = delayed_tracker_count(&run.tracker)
         tracker_inspect(run, violation)
+    elif call.code == DT_BYTES:
+        result.words[0] = delayed_tracker_bytes(&run.tracker) > 0
     elif call.code == DT_SHOULD_PAUSE:
         result.words[0] = delayed_tracker_should_pause(&run.tracker, now)
     elif call.code == DT_CLEAR:
@@ -236,6 +240,8 @@ cdef inline void tracker_check(void* instance, PmlViolation* violation) noexcept
     cdef PmlResult ignored
     tracker_inspect(run, violation)
     tracker_inspect_timer(run, violation)
+    expect_equal(violation, b"ES-3", b"bytes with the buckets", delayed_tracker_bytes(&run.tracker),
+                 run.tracker.bytes + pool_in_use(&run.buckets) * <int64_t>sizeof(DelayBucket))
     if violation.found:
         return
     # A look that finds nothing due leaves a timer for later messages.
@@ -272,8 +278,10 @@ cdef inline void delayed_tracker_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, DT_ADD, b"add", 20, 0)
     operation_argument(operation, b"message", 0, DELAY_NOTED - 1)
     operation_argument(operation, b"delay", -3, DELAY_NOTED + 3)
+    # Delays of messages, so that clocks come to the times at which messages are due; a clock may
+    # step back.
     operation = table_operation(table, DT_PASS_TIME, b"pass_time", 8, 0)
-    operation_argument(operation, b"milliseconds", 0, 40)
+    operation_argument(operation, b"delay", -3, DELAY_NOTED + 3)
     operation = table_operation(table, DT_SCHEDULED, b"scheduled", 10, 0)
     operation_argument(operation, b"most", 0, DELAY_BATCH)
     table_operation(table, DT_HAS_MESSAGE, b"has_message", 6, 0)
@@ -288,6 +296,7 @@ cdef inline void delayed_tracker_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"first", 0, DELAY_NOTED - 1)
     operation_argument(operation, b"entries", 1, 6000)
     operation_argument(operation, b"delay", 0, DELAY_NOTED - 1)
+    table_operation(table, DT_BYTES, b"bytes", 2, 0)
     table_operation(table, DT_MISCOUNT, b"miscount", 0, 0)
     table_operation(table, DT_LOSE, b"lose", 0, 0)
     table_operation(table, DT_FORGET_TARGET, b"forget_target", 0, 0)

@@ -20,11 +20,11 @@ from pulsar_ml.operations.support cimport (
     violate,
 )
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_has_expected_reads,
-    entry_matches, entry_metadata, entry_new,
-    entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count,
-    entry_references, entry_release, entry_retain, payload_bytes, payload_length, payload_new,
-    payload_release, read_count_maybe_new,
+    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_has_callback,
+    entry_has_expected_reads, entry_matches, entry_metadata, entry_new, entry_on_deallocate,
+    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references,
+    entry_release, entry_retain, payload_bytes, payload_length, payload_new, payload_release,
+    read_count_maybe_new,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
@@ -49,6 +49,10 @@ cdef enum:
 
 
 cdef enum:
+    EN_SHARED_BYTES = 16
+
+
+cdef enum:
     EN_NEW
     EN_COPY
     EN_RETAIN
@@ -60,6 +64,7 @@ cdef enum:
     EN_RELEASE_ALL
     EN_RELEASE_TOO_OFTEN
     EN_PARSE
+    EN_HAS_CALLBACK
     # Wrong on purpose.
     EN_RELEASE_AND_KEEP
     EN_WRITE
@@ -81,7 +86,30 @@ cdef inline void* entry_create(const int64_t* settings, int32_t threads) noexcep
         release(run)
         return NULL
     run.pool.counts_of_4 = settings[2] != 0
+    if settings[3] and not entry_share(run):
+        entry_destroy(run)
+        return NULL
     return run
+
+
+# Every thread begins with a reference to one entry, which counts a read. False without memory.
+cdef inline bint entry_share(EntryRun* run) noexcept nogil:
+    cdef PmlCall call
+    cdef PmlResult result
+    cdef uint64_t held
+    cdef int32_t thread
+    memset(&call, 0, sizeof(call))
+    memset(&result, 0, sizeof(result))
+    call.arguments[0], call.arguments[1], call.arguments[2] = EN_SHARED_BYTES, 1, 1
+    entry_begin(run, 0, &call, &result)
+    if result.status != EN_DONE:
+        return False
+    held = hands_at(&run.hands[0], 0)
+    for thread in range(1, run.threads):
+        if not entry_retain(&run.pool, held & 0xFF):
+            return False
+        hands_put(&run.hands[thread], held)
+    return True
 
 
 # Callbacks ---------------------------------------------------------------------------------------
@@ -253,6 +281,10 @@ cdef inline void entry_with(
         entry_give(run, thread, held, references, result, violation)
     elif call.code == EN_PARSE:
         entry_parse(run, handle, held >> 8, result)
+    elif call.code == EN_HAS_CALLBACK:
+        # Its creator set the note before the callback, and passed the entry on afterwards.
+        expect_equal(violation, b"I20", b"callback of an entry", entry_has_callback(&run.pool, handle),
+                     u64_load_relaxed(&run.armed[handle]) == held)
     elif call.code == EN_RELEASE_AND_KEEP:
         entry_give(run, thread, held, 1, result, violation)
     elif call.code == EN_WRITE:
@@ -402,6 +434,7 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"chunk_bits", 0, 4)
     table_setting(table, b"limit", 2, EN_MOST_HANDLES)
     table_setting(table, b"counts_of_4", 0, 1)
+    table_setting(table, b"shared", 0, 1)
     operation = table_operation(table, EN_NEW, b"new", 3, 0)
     operation_argument(operation, b"bytes", 0, EN_MOST_BYTES)
     operation_argument(operation, b"expected", 0, 3)
@@ -418,6 +451,7 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     hands_operation(table, EN_RELEASE_ALL, b"release_all", 1)
     hands_operation(table, EN_RELEASE_TOO_OFTEN, b"release_too_often", 1)
     hands_operation(table, EN_PARSE, b"parse", 2)
+    hands_operation(table, EN_HAS_CALLBACK, b"has_callback", 1)
     hands_operation(table, EN_RELEASE_AND_KEEP, b"release_and_keep", 0)
     hands_operation(table, EN_WRITE, b"write", 0)
     hands_operation(table, EN_MARK_READ_UNSEEN, b"mark_read_unseen", 0)

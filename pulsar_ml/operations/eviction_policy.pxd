@@ -10,8 +10,8 @@ from pulsar_ml.operations.cache_world cimport (
     MOST_KEYS, CacheWorld, world_create, world_key, world_position, world_release, world_ticks, world_violate,
 )
 from pulsar_ml.operations.pass_operations cimport (
-    PASS_CONFIGURE, PASS_EXPIRE, PASS_FREE, PASS_INTERRUPTED, PASS_OVER, pass_in_slices,
-    pass_most_requeues, pass_step_checked, pass_to_expire, pass_to_free,
+    PASS_CONFIGURE, PASS_EXPIRE, PASS_FREE, PASS_INTERRUPTED, PASS_MOST_STEPS, PASS_OVER,
+    pass_account, pass_in_slices, pass_most_requeues, pass_step_checked, pass_to_expire, pass_to_free,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, operation_argument, table_operation, table_start,
@@ -25,6 +25,7 @@ from pulsar_ml.structures.range_cache cimport range_cache_get
 # The code after those of pass_operations.pxd that this subject has.
 cdef enum:
     POLICY_FREE_WHILE_READ = PASS_CONFIGURE + 1
+    POLICY_TWO_PASSES
 
 
 # The record of a pass, kept from slice to slice.
@@ -68,6 +69,50 @@ cdef inline void policy_pass(
     pass_in_slices(world, thread, run, slice_recorded, &record, slice_steps, result, violation)
     result.words[2] = run.requeued + (run.missing << 32)
     result.words[3] = <int64_t>record.digest
+
+
+# Steps of a pass until a wrapper leaves the policy or the pass is over; whether it is not over.
+cdef inline bint policy_turn(
+    CacheWorld* world, EvictionPass* run, PolicyRecord* record, int64_t* steps, PmlViolation* violation
+) noexcept nogil:
+    cdef int64_t entries = run.removed.entries
+    cdef int64_t missing = run.missing
+    while steps[0] < PASS_MOST_STEPS and run.removed.entries == entries and run.missing == missing:
+        steps[0] += 1
+        if not slice_recorded(world, run, 1, record, violation) or violation.found:
+            return False
+    return True
+
+
+# two_passes(age, bytes): a time pass and a size pass that take turns. words: as of one pass, added.
+cdef inline void policy_two_passes(
+    CacheWorld* world, int32_t thread, int64_t age, int64_t amount, PmlResult* result,
+    PmlViolation* violation
+) noexcept nogil:
+    cdef EvictionPass[2] runs
+    cdef PolicyRecord[2] records
+    cdef bint[2] more
+    cdef uint64_t digest = 0
+    cdef int64_t steps = 0
+    cdef int i
+    runs[0] = pass_to_expire(world, age)
+    runs[1] = pass_to_free(world, amount)
+    for i in range(2):
+        more[i] = True
+        records[i].most_requeues = -1
+    while (more[0] or more[1]) and steps < PASS_MOST_STEPS and not violation.found:
+        for i in range(2):
+            if more[i]:
+                records[i].digest = digest
+                more[i] = policy_turn(world, &runs[i], &records[i], &steps, violation)
+                digest = records[i].digest
+    for i in range(2):
+        pass_account(world, thread, &runs[i], violation)
+        result.words[0] += runs[i].removed.entries
+        result.words[1] += runs[i].removed.bytes
+        result.words[2] += runs[i].requeued + (runs[i].missing << 32)
+    result.status = PASS_INTERRUPTED if more[0] or more[1] else PASS_OVER
+    result.words[3] = <int64_t>digest
 
 
 # free_while_read(bytes, most_steps): a size pass step by step; before each step every entry is
@@ -116,6 +161,8 @@ cdef inline void eviction_policy_apply(
             <int32_t>call.arguments[0], call.arguments[1] != 0, world_ticks(call.arguments[2])))
     elif call.code == POLICY_FREE_WHILE_READ:
         policy_free_while_read(world, thread, call.arguments[0], call.arguments[1], result, violation)
+    elif call.code == POLICY_TWO_PASSES:
+        policy_two_passes(world, thread, call.arguments[0], call.arguments[1], result, violation)
 
 
 cdef inline void eviction_policy_subject(SubjectTable* table) noexcept nogil:
@@ -136,3 +183,6 @@ cdef inline void eviction_policy_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, POLICY_FREE_WHILE_READ, b"free_while_read", 0, 0)
     operation_argument(operation, b"bytes", 1, 400)
     operation_argument(operation, b"most_steps", 1, 10000)
+    operation = table_operation(table, POLICY_TWO_PASSES, b"two_passes", 16, 0)
+    operation_argument(operation, b"age", 0, 200)
+    operation_argument(operation, b"bytes", 1, 400)

@@ -16,8 +16,9 @@ from pulsar_ml.operations.support cimport (
 )
 from pulsar_ml.structures.inflight_limiter cimport (
     PERMITS_GRANTED, PERMITS_REFUSED, PERMITS_WAITING, Acquired, InflightLimiter, limiter_acquire,
-    limiter_close, limiter_copy_released, limiter_destroy, limiter_expire, limiter_init, limiter_release,
-    limiter_remaining, limiter_share, limiter_waiter,
+    limiter_close, limiter_copy_released, limiter_destroy, limiter_expire, limiter_init,
+    limiter_next_expiry, limiter_release, limiter_remaining, limiter_share, limiter_try_acquire,
+    limiter_waiter,
 )
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.object_pool cimport pool_in_use
@@ -50,6 +51,7 @@ cdef enum:
     IL_PASS
     IL_DROP
     IL_EXPIRE
+    IL_TRY
     # Mistakes.
     IL_RELEASE_AND_KEEP
     IL_LOSE
@@ -201,7 +203,8 @@ cdef inline void limiter_ask(
 ) noexcept nogil:
     cdef LimiterThread* me = &run.owners[thread]
     cdef LimiterRequest* request
-    cdef int64_t taken, i
+    cdef int64_t i
+    cdef int64_t taken = 0
     cdef Acquired acquired
     for i in range(IL_REQUESTS):
         request = &me.requests[i]
@@ -213,11 +216,15 @@ cdef inline void limiter_ask(
     request.permits = call.arguments[0]
     if 0 < run.maximum < request.permits:
         request.permits = run.maximum
-    request.declines = call.arguments[1] != 0
+    request.declines = call.code == IL_ACQUIRE and call.arguments[1] != 0
     i32_store_relaxed(&request.answers, 0)
     i32_store_relaxed(&request.state, IL_WAITS)
-    acquired = limiter_acquire(&run.limiter, call.arguments[0], i64_load_relaxed(&run.clock),
-                               limiter_told, run, <int64_t>thread << 8 | i, &taken)
+    if call.code == IL_TRY:
+        acquired = (PERMITS_GRANTED if limiter_try_acquire(&run.limiter, call.arguments[0], &taken)
+                    else PERMITS_REFUSED)
+    else:
+        acquired = limiter_acquire(&run.limiter, call.arguments[0], i64_load_relaxed(&run.clock),
+                                   limiter_told, run, <int64_t>thread << 8 | i, &taken)
     result.status = acquired
     if acquired == PERMITS_GRANTED:
         if run.maximum > 0 and taken != request.permits:
@@ -274,8 +281,8 @@ cdef inline void limiter_apply(
 ) noexcept nogil:
     cdef LimiterRun* run = <LimiterRun*>instance
     cdef LimiterThread* me = &run.owners[thread]
-    cdef int64_t now, due
-    if call.code == IL_ACQUIRE:
+    cdef int64_t now
+    if call.code == IL_ACQUIRE or call.code == IL_TRY:
         limiter_ask(run, thread, call, result, violation)
     elif call.code == IL_PASS:
         # A thread that is full passes on first, and takes at most what it left.
@@ -288,10 +295,14 @@ cdef inline void limiter_apply(
             result.status = IL_NOTHING
     elif call.code == IL_EXPIRE:
         now = i64_fetch_add_relaxed(&run.clock, call.arguments[0]) + call.arguments[0]
-        due = limiter_expire(&run.limiter, now)
-        if due == 0 or (due > 0 and due > run.timeout):
-            violate(violation, b"I90", b"the next request is due in %lld of %lld", due, run.timeout, 0)
-        result.words[3] = due
+        limiter_expire(&run.limiter, now)
+        if limiter_next_expiry(&run.limiter, &result.words[3]):
+            result.words[3] -= now
+            if result.words[3] <= 0:
+                violate(violation, b"I90", b"the next request was due %lld ago, at %lld",
+                        -result.words[3], now, 0)
+        else:
+            result.words[3] = -1
     else:
         limiter_with(run, thread, call, result)
     limiter_audit(run, result, violation)
@@ -381,6 +392,8 @@ cdef inline void inflight_limiter_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"which", 0, HANDS - 1)
     operation = table_operation(table, IL_EXPIRE, b"expire", 3, 0)
     operation_argument(operation, b"ticks", 0, 12)
+    operation = table_operation(table, IL_TRY, b"try_acquire", 4, 0)
+    operation_argument(operation, b"permits", 0, 40)
     operation = table_operation(table, IL_RELEASE_AND_KEEP, b"release_and_keep", 0, 0)
     operation_argument(operation, b"which", 0, IL_REQUESTS - 1)
     operation = table_operation(table, IL_LOSE, b"lose", 0, 0)

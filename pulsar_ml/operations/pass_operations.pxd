@@ -64,12 +64,24 @@ cdef inline void pass_in_slices(
     CacheWorld* world, int32_t thread, EvictionPass* run, Slice cut, void* context, int64_t slice_steps,
     PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    cdef WorldThread* me = &world.threads[thread]
     cdef int64_t steps = 0
     cdef bint more = True
     while more and steps < PASS_MOST_STEPS and not violation.found:
         more = cut(world, run, slice_steps, context, violation)
         steps += slice_steps
+    pass_account(world, thread, run, violation)
+    result.status = PASS_INTERRUPTED if more else PASS_OVER
+    result.words[0] = run.removed.entries
+    result.words[1] = run.removed.bytes
+    result.words[2] = run.requeued
+    result.words[3] = run.missing
+
+
+# Enters what a pass removed into the thread's books.
+cdef inline void pass_account(
+    CacheWorld* world, int32_t thread, const EvictionPass* run, PmlViolation* violation
+) noexcept nogil:
+    cdef WorldThread* me = &world.threads[thread]
     me.passed_entries += run.removed.entries
     me.passed_bytes += run.removed.bytes
     me.missing += run.missing
@@ -82,11 +94,6 @@ cdef inline void pass_in_slices(
             1 if world.policy.row.queued else world.n_caches):
         world_violate(world, violation, b"I53", b"a size pass freed %lld bytes for a target of %lld",
                       run.removed.bytes, run.target, 0)
-    result.status = PASS_INTERRUPTED if more else PASS_OVER
-    result.words[0] = run.removed.entries
-    result.words[1] = run.removed.bytes
-    result.words[2] = run.requeued
-    result.words[3] = run.missing
 
 
 # Checks a step of any policy against the pass before it.

@@ -24,6 +24,7 @@ from pulsar_ml.structures.pending_reads cimport (
 from pulsar_ml.structures.pending_table cimport (
     PendingCounts, PendingPart, PendingRead, PendingReads, pending_begin, pending_find,
     pending_index_add, pending_index_remove, pending_part_at, pending_read_at, pending_unlink,
+    pending_was_token,
 )
 from pulsar_ml.structures.read_count cimport read_count_mark_read, read_count_value
 from pulsar_ml.structures.status cimport PML_OK
@@ -147,6 +148,9 @@ cdef inline void pending_complete(
     if call.code == PR_FORGET:
         return
     result.words[0] = read.tag
+    if not pending_was_token(&run.reads, read.token) or pending_was_token(&run.reads, 0):
+        violate(violation, b"PR-10", b"the token of the read of %lld..%lld is said to be none", read.first,
+                read.last, 0)
     storage_answer(run, &read, call.arguments[1])
     if call.arguments[2] and storage_answer(run, &read, 0):
         violate(violation, b"PR-8", b"the read of %lld..%lld was completed twice", read.first, read.last, 0)

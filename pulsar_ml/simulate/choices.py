@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 from pulsar_ml.config import BY_KEY
@@ -33,6 +33,7 @@ SHORT = {
 }
 LEAST_GAIN = 0.01  # of the entries from storage
 LEAST_SAVING = 0.1  # of the memory, at the same reads
+LEAST_MIB = 1.0  # likewise: less memory is not worth a change
 
 
 def candidates(workload: Workload, base: Mapping[str, Any], release: str) -> list[Variant]:
@@ -79,22 +80,41 @@ class Choice:
     names: tuple[str, ...]
     result: Result
 
-    def gain(self, today: Choice) -> float:
-        """The share of today's entries from storage that this choice does not read."""
-        before = today.result.storage_entries
-        return 1 - self.result.storage_entries / before if before else 0.0
+    def gain(self, today: Choice) -> float | None:
+        """The share of today's entries from storage that this choice does not read.
+
+        None where today's settings read nothing from storage, and these read something.
+        """
+        before, now = today.result.storage_entries, self.result.storage_entries
+        if before:
+            return 1 - now / before
+        return None if now else 0.0
+
+    def gain_text(self, today: Choice) -> str:
+        gain = self.gain(today)
+        return "worse" if gain is None else f"{gain:.1%}"
+
+
+def shown(result: Result) -> dict[str, str]:
+    """The figures by which choices are compared, as a table prints them."""
+    return {
+        "from storage": f"{result.storage_entries:,}",
+        "hit rate": f"{result.hit_rate:.1%}",
+        "joined": f"{result.joined_rate:.1%}",
+        **{f"{name} ms": f"{result.read_millis[name]:,.3g}" for name in ("p50", "p99", "p99.9")},
+        "MiB mean": f"{result.mean_pinned_bytes / MIB:,.1f}",
+        "MiB most": f"{result.max_pinned_bytes / MIB:,.1f}",
+    }
 
 
 def merged(results: Sequence[Result]) -> list[Choice]:
-    """The choices of results of one workload and seed: equal figures are one choice.
+    """The choices of results of one workload and seed: equal figures, as shown, are one choice.
 
     The first result's choice comes first, the others by entries from storage and then by memory.
     """
-    groups: dict[str, list[Result]] = {}
+    groups: dict[tuple[str, ...], list[Result]] = {}
     for result in results:
-        figures = asdict(result)
-        del figures["variant"]
-        groups.setdefault(repr(sorted(figures.items())), []).append(result)
+        groups.setdefault(tuple(shown(result).values()), []).append(result)
     choices = [Choice(tuple(each.variant for each in group), group[0]) for group in groups.values()]
     return [choices[0], *sorted(choices[1:], key=cost)]
 
@@ -112,6 +132,11 @@ def frontier(choices: Sequence[Choice]) -> list[Choice]:
     return found
 
 
+def saving(choice: Choice, today: Choice) -> float:
+    """The bytes of memory, on average, that a choice needs less than today's settings."""
+    return today.result.mean_pinned_bytes - choice.result.mean_pinned_bytes
+
+
 def advice(choices: Sequence[Choice]) -> str:
     """One sentence: which change of today's settings pays, and what it costs."""
     today, *others = choices
@@ -120,25 +145,26 @@ def advice(choices: Sequence[Choice]) -> str:
     memory = f"{abs(more):,.1f} MiB {'more' if more >= 0 else 'less'} memory on average"
     if abs(more) < 0.05:
         memory = "as much memory on average"
-    if best.gain(today) >= LEAST_GAIN:
+    if (best.gain(today) or 0.0) >= LEAST_GAIN:
         return (
-            f"Set {best.names[0]}: {best.gain(today):.1%} fewer entries come from storage, "
+            f"Set {best.names[0]}: {best.gain_text(today)} fewer entries come from storage, "
             f"with {memory}."
         )
     cheaper = [
         each
         for each in others
         if each.result.storage_entries <= today.result.storage_entries
-        and each.result.mean_pinned_bytes <= today.result.mean_pinned_bytes * (1 - LEAST_SAVING)
+        and saving(each, today)
+        >= max(LEAST_SAVING * today.result.mean_pinned_bytes, LEAST_MIB * MIB)
     ]
     if cheaper:
         best = min(cheaper, key=lambda each: each.result.mean_pinned_bytes)
-        less = (today.result.mean_pinned_bytes - best.result.mean_pinned_bytes) / MIB
+        less = saving(best, today) / MIB
         return (
             f"Set {best.names[0]}: no more entries come from storage, with {less:,.1f} MiB less "
             "memory on average."
         )
     return (
-        "Keep today's settings: no candidate reads 1 % less from storage, or needs 10 % less "
-        "memory for the same reads."
+        "Keep today's settings: no candidate reads 1 % less from storage, or needs 10 % and 1 MiB "
+        "less memory for the same reads."
     )

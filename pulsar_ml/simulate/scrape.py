@@ -149,7 +149,8 @@ def lines_of(groups: Sequence[Group], scrape: Scrape) -> Iterator[str]:
         yield f"# The broker's own hit rate at the second scrape: {hits / requested:.1%}."
     yield "# Each message counts as an entry: divide the rates by the messages of a batch."
     yield 'name = "scraped"'
-    yield f'summary = "{sum(len(group.rates) for group in groups):,} topics of a broker."'
+    topics = sum(len(group.rates) for group in groups)
+    yield f'summary = "{topics:,} {"topic" if topics == 1 else "topics"} of a broker."'
     for group in groups:
         rate = sum(group.rates) / len(group.rates)
         delayed = max((each.delayed for each in group.subscribers), default=0)

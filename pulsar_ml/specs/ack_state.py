@@ -19,6 +19,13 @@ LEDGERS, ENTRIES, BATCH = 3, 6, 3
 At = tuple[int, int]
 
 
+def places_at_once(ledger: int, entry: int, pattern: int) -> list[At]:
+    """The entries that one call acknowledges: at a distance, up to the end of the log."""
+    first, entries, step = ledger * ENTRIES + entry, 1 + pattern % 4, 1 + pattern // 4
+    log = range(first, LEDGERS * ENTRIES, step)[:entries]
+    return [(1 + number // ENTRIES, number % ENTRIES) for number in log]
+
+
 class Past:
     """Values of a cell that is written under a lock and read without: those that a thread may still
     see.
@@ -82,6 +89,7 @@ class Model:
         **dict.fromkeys(
             ("ack_index", "ack_up_to", "end_ledger", "set_metadata", "set_pauses"), "As `ack_entry`."
         ),
+        "ack_entries": "As `ack_entry`; the counts are linearizable with the status.",
         "dispatch": "Yes: the state fitted, or pauses were off, at one moment: of the call, or, if "
         "nothing else orders the threads, an earlier one after the thread's own last call "
         "with the lock. No: at such a moment it did not fit. Replays are always allowed.",
@@ -104,8 +112,8 @@ class Model:
             0
         ] * KINDS  # dispatchers that may have to be resumed, at least those that have to
         self.under_way: dict[
-            int, tuple[str, int]
-        ] = {}  # by thread: the operation, and its kind or status
+            int, tuple[str, int | tuple[int, int, int]]
+        ] = {}  # by thread: the operation, and its kind, or its status and counts
         self.opener = (
             -1
         )  # the thread whose section, the last that opened or closed, is not over for sure
@@ -119,12 +127,12 @@ class Model:
             self.waiting[kind] = int(not self.open and kind != REPLAY)
             return answer(NEW, self.open or kind == REPLAY)
         if operation in self.spans:
-            status = self.change(operation, arguments, thread)
+            status, *counts = self.change(operation, arguments, thread)
             resumed = 0
             if self.open:
                 resumed = sum(1 << kind for kind in range(KINDS) if self.waiting[kind])
                 self.waiting = [0] * KINDS
-            return answer(status, resumed)
+            return answer(status, resumed, *counts)
         self.know(thread)
         if operation == "is_acked":
             at = (1 + arguments[0], arguments[1])
@@ -139,12 +147,26 @@ class Model:
             return answer(NEW, self.size)
         raise unknown("ack_state", operation)
 
-    def change(self, operation: str, arguments: Sequence[int], thread: int) -> int:
-        """A write section; its status."""
-        status = NEW
+    def change(
+        self,
+        operation: str,
+        arguments: Sequence[int],
+        thread: int,
+        places: Sequence[At] | None = None,
+    ) -> tuple[int, int, int]:
+        """A write section: its status, and of `ack_entries` all entries and the new ones.
+
+        ``places`` are the entries of `ack_entries` if memory ends before the last one.
+        """
+        status, entries, new = NEW, 0, 0
         at = (1 + arguments[0], arguments[1]) if len(arguments) > 1 else (0, 0)
         if operation == "ack_entry":
             status = self.acknowledge(at, range(BATCH))
+        elif operation == "ack_entries":
+            places = places_at_once(*arguments) if places is None else places
+            answers = [self.acknowledge(place, range(BATCH)) for place in places]
+            status = answers[-1] if answers else NEW
+            entries, new = len(answers), answers.count(NEW)
         elif operation == "ack_index":
             status = self.acknowledge(at, [arguments[2]])
         elif operation == "ack_up_to":
@@ -165,7 +187,7 @@ class Model:
         self.marks.write(self.mark_word)
         self.sizes.write(self.size)
         self.know(thread)
-        return status
+        return status, entries, new
 
     # Beside others --------------------------------------------------------------------------------
 
@@ -183,9 +205,7 @@ class Model:
     ) -> bool:
         if operation != "dispatch":
             if self.scarce and result is not None and result[0] == NO_MEMORY:
-                self.under_way[thread] = operation, NO_MEMORY
-                self.know(thread)
-                return self.allocates_for(operation, arguments)
+                return self.begins_without_memory(operation, arguments, thread, result[1][1])
             self.under_way[thread] = operation, self.change(operation, arguments, thread)
             return True
         kind = arguments[0]
@@ -193,6 +213,22 @@ class Model:
         if kind != REPLAY and self.may_see(False, thread):
             self.waiting[kind] += 1
         return True
+
+    def begins_without_memory(
+        self, operation: str, arguments: Sequence[int], thread: int, done: int
+    ) -> bool:
+        """A change that got no memory; of many entries those ``done`` before are acknowledged."""
+        if operation != "ack_entries":
+            self.under_way[thread] = operation, (NO_MEMORY, 0, 0)
+            self.know(thread)
+            return self.allocates_for(operation, arguments)
+        places = places_at_once(*arguments)
+        if not 0 <= done < len(places):
+            return False
+        counts = self.change(operation, arguments, thread, places[:done])[1:]
+        self.under_way[thread] = operation, (NO_MEMORY, *counts)
+        ledger, entry = places[done]
+        return self.allocates_for("ack_entry", (ledger - 1, entry))
 
     def allocates_for(self, operation: str, arguments: Sequence[int]) -> bool:
         """True if the change may need memory now: for a range, a batch or the end of a ledger."""
@@ -216,7 +252,8 @@ class Model:
                 self.know(thread)
                 return True
             return self.step(operation, arguments, thread=thread) == result
-        if any(rest):
+        counts = (status, *rest[:2])
+        if any(rest) and operation != "ack_entries":
             return False
         if operation == "mark":
             return status == NEW and self.marks.read(word, thread, fresh=self.fresh)
@@ -228,8 +265,8 @@ class Model:
         if self.opener == thread:
             self.opener = -1
         if operation == "dispatch":
-            return status == NEW and self.dispatched(began, word, thread)
-        if status != began or word >> KINDS or word >> REPLAY & 1:
+            return status == NEW and isinstance(began, int) and self.dispatched(began, word, thread)
+        if counts != began or rest[2:] != [0] or word >> KINDS or word >> REPLAY & 1:
             return False
         if word and not self.opens.may_be(True, thread):
             return False

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar, NamedTuple
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_moments import UNTRACKED, Cursor, Moment
+from pulsar_ml.specs.cursor_moments import UNTRACKED, Moment
 from pulsar_ml.specs.cursor_world import DONE, REFUSED, UNKNOWN, CursorModel, put
 
 
@@ -143,7 +143,7 @@ class Model(CursorModel):
             return result == answer(UNKNOWN, 0, tag) and self.was_inside(thread)
         if result != answer(DONE, version, tag) or not self.comes_next(version):
             return False
-        self.put(Cursor(tag, self.place(value), cursor.durable, cursor.name), cursor)
+        self.put(cursor._replace(value=self.place(value)), cursor)
         self.count(version)
         return self.happened(thread)
 

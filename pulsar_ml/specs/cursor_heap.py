@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pulsar_ml.specs import Answer, answer
-from pulsar_ml.specs.cursor_moments import UNTRACKED, Cursor
+from pulsar_ml.specs.cursor_moments import UNTRACKED
 from pulsar_ml.specs.cursor_world import DONE, UNKNOWN, CursorModel, least
 
 
@@ -36,6 +36,6 @@ class Model(CursorModel):
         cursor = self.find(tag)
         if cursor is None or not self.comes_next(version):
             return False
-        self.put(Cursor(tag, self.place(value), cursor.durable, cursor.name), cursor)
+        self.put(cursor._replace(value=self.place(value)), cursor)
         self.count(version)
         return self.happened(thread)

@@ -11,12 +11,16 @@ Name = tuple[int, int]
 
 
 class Cursor(NamedTuple):
-    """A registered cursor; its value is -1 while it has no position."""
+    """A registered cursor; its value is -1 while it has no position.
+
+    ``born`` is the data version of its registration.
+    """
 
     tag: int
     value: int
     durable: bool
     name: Name
+    born: int
 
 
 class Moment(NamedTuple):

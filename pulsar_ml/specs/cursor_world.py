@@ -44,17 +44,10 @@ class CursorModel:
     structure = ""
     operations: frozenset[str] = frozenset(
         {
-            "add",
-            "remove",
-            "slowest",
-            "size",
-            "version",
-            "iterate",
-            "update",
-            "update_stale",
-            "inspect",
+            "add", "remove", "slowest", "size", "version", "iterate", "update", "update_stale",
+            "inspect", "look", "slowest_cursor",
         }
-    )
+    )  # fmt: skip
     fresh = False
     scarce = False
     foresees = True
@@ -68,6 +61,9 @@ class CursorModel:
         "remove": "As update.",
         "update_stale": "Finds nothing.",
         "inspect": "Reads the structure under the lock; the answer is of one moment.",
+        "look": "Under the lock, so of one moment. Weak only in the suite's numbers, as update.",
+        "slowest_cursor": "Under the lock, so of one moment. The tag is 0 where the caller knows "
+        "no name of the cursor.",
         "slowest": "The state of one moment, not before the last change that the thread made or "
         "saw.",
         "size": "Each of the two words is of a moment of its own, as for slowest: one change may "
@@ -85,9 +81,8 @@ class CursorModel:
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.named = settings["cursors"]
         self.values = settings["values"]
-        self.names: tuple[tuple[Name, ...], ...] = (
-            (),
-        ) * threads  # of all tags that each thread gave
+        # Of all tags that each thread gave.
+        self.names: tuple[tuple[Name, ...], ...] = ((),) * threads
         self.n_registered = (0,) * threads  # cursors registered by each thread
         self.cursors: tuple[Cursor, ...] = ()  # by name, then as they were registered
         self.lowest = UNTRACKED  # of their values
@@ -95,9 +90,8 @@ class CursorModel:
         self.changes = 0
         self.left_at: frozenset[int] = frozenset({0})
         self.first = self.last = 0  # numbers of moments
-        self.moments: tuple[Moment, ...] = (
-            self.now(),
-        )  # those from which somebody may see something, from first
+        # Those from which somebody may see something, from first.
+        self.moments: tuple[Moment, ...] = (self.now(),)
         self.views = (NOTHING_SEEN,) * threads
         # Data version, tag and number of what an ``add`` has yet to remove.
         self.to_remove: tuple[tuple[int, int, Name] | None, ...] = (None,) * threads
@@ -317,7 +311,7 @@ class CursorModel:
         if cursor is not None:
             if not self.right_tag(name, tag) or removal or removed:
                 return False
-            self.put(Cursor(tag, self.place(value), bool(durable), cursor.name), cursor)
+            self.put(cursor._replace(value=self.place(value), durable=bool(durable)), cursor)
         else:
             if tag != self.next_tag(thread) or (name[0] >= 0 and self.tag_of(name)):
                 return False
@@ -332,7 +326,7 @@ class CursorModel:
             self.more_walked(1)
             if removal:
                 self.to_remove = put(self.to_remove, thread, (removal, removed, name))
-            self.put_new(Cursor(tag, self.place(value), bool(durable), name))
+            self.put_new(Cursor(tag, self.place(value), bool(durable), name, version))
         self.count(version)
         return self.happened(thread)
 
@@ -387,6 +381,50 @@ class CursorModel:
         return result == answer(UNKNOWN) and self.was_inside(thread)
 
     # Queries --------------------------------------------------------------------------------------
+
+    def look(self, thread: int, number: int) -> Answer:
+        return self.looked(self.tag_of(self.name(thread, number)))
+
+    def looked(self, tag: int) -> Answer:
+        cursor = self.find(tag)
+        if cursor is None:
+            return answer(UNKNOWN, 0, 0, tag)
+        return answer(DONE, cursor.value, cursor.durable, tag)
+
+    def may_look(self, thread: int, result: Answer, number: int) -> bool:
+        tag = result[1][2]
+        right = self.right_tag(self.name(thread, number), tag) and result == self.looked(tag)
+        return right and self.was_inside(thread)
+
+    def slowest_cursor(self, thread: int) -> Answer:
+        first = self.first_of_slowest()
+        if first is None:
+            return answer(DONE, UNTRACKED)
+        known = first.name[0] in (-1, thread)
+        return answer(DONE, first.value, first.durable, first.tag if known else 0)
+
+    def first_of_slowest(self) -> Cursor | None:
+        """The cursor at the slowest position that was registered first, if there is one."""
+        at = [cursor for cursor in self.cursors if cursor.value == self.lowest != UNTRACKED]
+        return min(at, key=lambda cursor: cursor.born, default=None)
+
+    def may_slowest_cursor(self, thread: int, result: Answer) -> bool:
+        value, durable, tag, _ = result[1]
+        first = self.first_of_slowest()
+        own = first is not None and first.name[0] == thread
+        # A cursor without a name the caller can read: another thread's, one whose number changed
+        # hands, or one of a churn.
+        nameless = not tag and (
+            (first is not None and not own and (value, durable) == (first.value, first.durable))
+            or (value != UNTRACKED and not durable and self.may_be_churned(value))
+        )
+        right = nameless or result == self.slowest_cursor(thread)
+        return right and result == answer(DONE, value, durable, tag) and self.was_inside(thread)
+
+    def may_be_churned(self, value: int) -> bool:
+        """True if a cursor of a churn may be the slowest, at this value."""
+        now = self.now()
+        return value in now.churned and now.may_be_slowest(value)
 
     def slowest(self, thread: int) -> Answer:
         return answer(DONE, self.lowest)

@@ -77,6 +77,8 @@ class Model:
             return answer(TRACKED, due)
         if operation == "count":
             return answer(TRACKED, self.count)
+        if operation == "bytes":
+            return answer(TRACKED, bool(self.buckets))  # their number is the structure's own
         if operation == "should_pause":
             paused = 0 < self.lookahead <= self.count and self.all_fixed and not self.due(now)
             return answer(TRACKED, paused)

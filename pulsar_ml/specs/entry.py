@@ -48,6 +48,11 @@ class Model:
         self.hands: Hands[Entry] = Hands(threads)
         self.released = [False] * threads
         self.trying: frozenset[int] = frozenset()  # threads whose latest call tried a stale handle
+        if settings["shared"]:
+            first = Entry(Reads(1), counts=True)
+            self.takes = 1
+            for held in self.hands.threads:
+                held.append(first)
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         self.trying -= {thread}
@@ -92,7 +97,7 @@ class Model:
                 if held[index] is entry:
                     hands.pick(thread, index)
             return self.gone(thread, entry), 0
-        elif operation not in ("read", "release_too_often"):
+        elif operation not in ("read", "release_too_often", "has_callback"):
             raise unknown("entry", operation)
         return DONE, 0
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable
 from pulsar_ml.specs import removal_queue
 from pulsar_ml.specs.policies import Pass
 from pulsar_ml.specs.range_cache import Words
+from pulsar_ml.specs.removal_queue import OVER
 
 MOST_KEYS = 128
 
@@ -24,12 +25,33 @@ class Model(removal_queue.Model):
     wrappers.
     """
 
+    operations = removal_queue.Model.operations | {"two_passes"}
+
     def configure(
         self, words: Words, thread: int, max_requeue: int, extend: int, life: int = 0
     ) -> int:
         super().configure(words, thread, max_requeue, extend)
         self.rules.life = life
         return 0
+
+    def two_passes(self, words: Words, thread: int, age: int, amount: int) -> int:
+        """A time pass and a size pass take turns, each until a wrapper leaves the policy."""
+        self.clock += 2
+        victims: list[tuple[int, int]] = []
+        runs = [
+            Pass(self.clock - 1, threshold=self.clock - 1 - age, victims=victims),
+            Pass(self.clock, target=amount << self.length_shift, victims=victims),
+        ]
+        left = list(runs)
+        while left:
+            left = [run for run in left if self.policy.take_turn(run)]
+        words[:] = [
+            sum(run.entries for run in runs),
+            sum(run.bytes for run in runs),
+            sum(run.requeued + (run.missing << 32) for run in runs),
+            digest(victims),
+        ]
+        return OVER
 
     def run(self, words: Words, run: Pass) -> int:
         status = super().run(words, run)

@@ -44,7 +44,7 @@ class LimiterCall(NamedTuple):
     owed: int = 0  # permits that it has and gives back next
     telling: int = 0  # requests that it took off the queue
     now: int = 0
-    due: int = 0
+    due: int = 0  # until the next request fails, from its own time on; -1: none will
 
 
 NOBODY = -1  # in a mailbox
@@ -64,6 +64,7 @@ class Model:
         "answers and declined permits came back; in between permits may be with neither. The "
         "answers counted are at least those of calls that ended, and at most the requests taken "
         "off.",
+        "try_acquire": "As acquire.",
         "release": "As acquire. WAITING may be answered for a request that was granted or failed, "
         "until the call that answers the request has ended and the request's thread was in the "
         "limiter since.",
@@ -108,11 +109,11 @@ class Model:
     def canonical(self) -> object:
         """Times count from now on."""
         now, calls = self.now, self.calls
-        if now and any(call is not None and TICK in call.to_do for call in calls):
+        if now and any(call is not None and DUE in call.to_do for call in calls):
             calls = tuple(
                 [
                     call._replace(now=call.now - now)
-                    if call is not None and TICK in call.to_do
+                    if call is not None and DUE in call.to_do
                     else call
                     for call in calls
                 ]
@@ -156,6 +157,8 @@ class Model:
         self.put_call(thread, LimiterCall())
         if operation == "acquire":
             return self.acquire(thread, arguments[0], bool(arguments[1]), result)
+        if operation == "try_acquire":
+            return self.try_acquire(thread, arguments[0])
         if operation == "release":
             return self.release(thread, arguments[0], result)
         if operation == "share":
@@ -180,9 +183,11 @@ class Model:
         to_do, owed, telling, now, due = call
         if step == TICK:
             self.tick(now)
-            now = 0
         elif step == DUE:
-            due = self.timeout - self.age(self.queue[0]) if self.queue and self.timeout > 0 else -1
+            due = -1
+            if self.queue and self.timeout > 0:
+                due = self.timeout - self.age(self.queue[0]) + self.now - now
+            now = 0
         elif step == GIVE_BACK:
             self.remaining += owed
             owed = 0
@@ -254,6 +259,18 @@ class Model:
             return WAITING
         else:
             return REFUSED
+        return GRANTED
+
+    def try_acquire(self, thread: int, permits: int) -> int:
+        """Never waits, and lets no request that waits time out."""
+        mine = thread * REQUESTS
+        if None not in self.requests[mine : mine + REQUESTS]:
+            return FULL
+        permits = min(permits, self.maximum)
+        if self.maximum and (self.queue or permits > self.remaining):
+            return REFUSED
+        self.remaining -= permits
+        self.put(self.requests.index(None, mine), Request(permits))
         return GRANTED
 
     def seems_to_wait(self, request: Request, thread: int, result: int | None) -> bool:

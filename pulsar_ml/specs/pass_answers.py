@@ -29,6 +29,7 @@ class Model(range_answers.Model):
         "the caller had put or seen, except under the stash and the scan.",
         "configure": "The answer says nothing.",
     }
+    passes: ClassVar[frozenset[str]] = PASSES
     spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
@@ -43,13 +44,13 @@ class Model(range_answers.Model):
         thread: int = 0,
         result: Answer | None = None,
     ) -> bool:
-        if operation not in PASSES:
+        if operation not in self.passes:
             return super().begins(operation, arguments, thread=thread, result=result)
         self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=True)
         return True
 
     def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
-        if operation not in PASSES:
+        if operation not in self.passes:
             return super().ends(operation, arguments, thread, result)
         status, (entries, size, requeued, missing) = result
         if status not in (OVER, INTERRUPTED) or min(entries, size, requeued, missing) < 0:

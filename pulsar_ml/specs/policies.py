@@ -7,7 +7,7 @@ does; ``POLICIES`` has the kinds in the order of their numbers.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, MutableSequence, Sequence
 from dataclasses import dataclass, field
 from typing import ClassVar
 
@@ -38,6 +38,7 @@ class Pass:
     begun: bool = False
     second: bool = False
     end: int = 0
+    walk: Iterator[Wrapper] | None = None
 
     def stops_at(self, wrapper: Wrapper) -> bool:
         if self.threshold is not None:
@@ -71,9 +72,25 @@ class Policy:
         """Takes at most so many steps; True if the pass is not over yet."""
         return all(self.step(run) for _ in range(most_steps))
 
+    def take_turn(self, run: Pass) -> bool:
+        """Handles wrappers until one leaves the policy; False when the pass is over."""
+        gone = run.entries + run.missing
+        while run.entries + run.missing == gone:
+            if not self.step(run):
+                return False
+        return True
+
     def forget(self) -> None:
         """Everything was removed, and empty wrappers are dropped."""
         self.arrived.clear()
+
+    def take(self, queue: MutableSequence[Wrapper], wrapper: Wrapper, run: Pass) -> None:
+        """The wrapper leaves the policy, with its entry if it still holds one."""
+        queue.remove(wrapper)
+        if wrapper.entry is None:
+            run.missing += 1
+        else:
+            self.remove(wrapper, run)
 
     def remove(self, wrapper: Wrapper, run: Pass) -> None:
         run.entries += 1
@@ -160,30 +177,31 @@ class StashQueue(Policy):
         self.stash: list[Wrapper] = []
 
     def step(self, run: Pass) -> bool:
-        if not run.second and run.end >= len(self.stash):
+        if not run.second:
+            for wrapper in self.stash:
+                if wrapper.entry is not None:
+                    if run.stops_at(wrapper):
+                        return False
+                    if self.keeps(wrapper, run):
+                        continue
+                self.take(self.stash, wrapper, run)
+                return True
             run.second = True
-        stashed = not run.second
-        if not stashed and not self.arrived:
+        if not self.arrived:
             return False
-        wrapper = self.stash[run.end] if stashed else self.arrived[0]
+        wrapper = self.arrived[0]
         if wrapper.entry is not None:
             if run.stops_at(wrapper):
                 return False
-            if wrapper.expects_reads() and wrapper.timestamp >= run.now - self.rules.life:
-                if stashed:
-                    run.end += 1
-                else:
-                    self.stash.append(self.arrived.popleft())
-                    run.requeued += 1
+            if self.keeps(wrapper, run):
+                self.stash.append(self.arrived.popleft())
+                run.requeued += 1
                 return True
-            self.remove(wrapper, run)
-        else:
-            run.missing += 1
-        if stashed:
-            del self.stash[run.end]
-        else:
-            self.arrived.popleft()
+        self.take(self.arrived, wrapper, run)
         return True
+
+    def keeps(self, wrapper: Wrapper, run: Pass) -> bool:
+        return wrapper.expects_reads() and wrapper.timestamp >= run.now - self.rules.life
 
     def forget(self) -> None:
         super().forget()
@@ -217,31 +235,23 @@ class PriorityQueue(Policy):
         if not self.plan:
             return False
         wrapper = self.plan[0]
-        if wrapper.entry is None:
-            run.missing += 1
-        elif run.stops_at(wrapper):
+        if wrapper.entry is not None and run.stops_at(wrapper):
             return False
-        else:
-            self.remove(wrapper, run)
         self.plan.popleft()
-        self.arrived.remove(wrapper)
+        self.take(self.arrived, wrapper, run)
         return True
 
     def step_by_time(self, run: Pass) -> bool:
-        if run.end >= len(self.arrived):
-            return False
-        wrapper = self.arrived[run.end]
-        if wrapper.entry is None:
-            run.missing += 1
-        elif run.stops_at(wrapper):
-            return False
-        elif wrapper.expects_reads() and wrapper.timestamp >= run.now - self.rules.life:
-            run.end += 1
+        for wrapper in self.arrived:
+            if wrapper.entry is not None:
+                if run.stops_at(wrapper):
+                    return False
+                if wrapper.expects_reads() and wrapper.timestamp >= run.now - self.rules.life:
+                    continue
+            self.take(self.arrived, wrapper, run)
+            self.plan.clear()  # a size pass that is not over makes another
             return True
-        else:
-            self.remove(wrapper, run)
-        del self.arrived[run.end]
-        return True
+        return False
 
 
 class LedgerScan(Policy):
@@ -252,21 +262,29 @@ class LedgerScan(Policy):
     def put(self, wrapper: Wrapper) -> None:
         """Nothing is queued."""
 
-    def run(self, run: Pass, most_steps: int) -> bool:
-        if run.threshold is not None:
-            for cache in self.caches:
-                for wrapper in list(cache.ascending(0, 1 << 16)):
-                    if run.stops_at(wrapper):
-                        break
-                    self.remove(wrapper, run)
-            return False
+    def step(self, run: Pass) -> bool:
+        if run.walk is None:
+            run.walk = self.by_size(run) if run.threshold is None else self.by_time(run)
+        return next(run.walk, None) is not None
+
+    def by_time(self, run: Pass) -> Iterator[Wrapper]:
+        """Yields each wrapper whose entry was removed."""
+        for cache in self.caches:
+            for wrapper in cache.ascending(0, 1 << 16):
+                if run.stops_at(wrapper):
+                    break
+                self.remove(wrapper, run)
+                yield wrapper
+
+    def by_size(self, run: Pass) -> Iterator[Wrapper]:
+        """Likewise, with the parts as they were at the first step."""
         for cache, share in self.shares(run.target):
             freed = run.bytes
-            for wrapper in list(cache.ascending(0, 1 << 16)):
+            for wrapper in cache.ascending(0, 1 << 16):
                 if run.bytes - freed >= share:
                     break
                 self.remove(wrapper, run)
-        return False
+                yield wrapper
 
     def shares(self, target: int) -> list[tuple[Cache, int]]:
         chosen: list[Cache] = []
@@ -343,10 +361,11 @@ class S3Fifo(Policy):
         return sum(wrapper.size for wrapper in queue)
 
     def step_by_time(self, run: Pass) -> bool:
-        for queue in (self.small, self.main):
+        for queue in (self.main,) if run.second else (self.small, self.main):
             if queue and (queue[0].entry is None or not run.stops_at(queue[0])):
                 self.drop(queue, run)
                 return True
+            run.second = True
         return False
 
     def step_by_size(self, run: Pass) -> bool:

@@ -27,10 +27,13 @@ class Model(pass_answers.Model):
         "expire": "Each entry by itself, of any cache; the digest names one or two victims, which "
         "are gone. The entries and bytes that passes and removals answer add up to those that "
         "are gone. The wrappers dropped were empty.",
+        "two_passes": "As expire.",
     }
+    passes: ClassVar[frozenset[str]] = PASSES | {"two_passes"}
+    spans: ClassVar[frozenset[str]] = pass_answers.Model.spans | passes
 
     def ends(self, operation: str, arguments: Sequence[int], thread: int, result: Answer) -> bool:
-        if operation not in PASSES:
+        if operation not in self.passes:
             return super().ends(operation, arguments, thread, result)
         status, (entries, size, kept, folded) = result
         if status not in (OVER, INTERRUPTED) or min(entries, size, kept) < 0:

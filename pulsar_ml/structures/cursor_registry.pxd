@@ -12,6 +12,8 @@
 #              registration.
 #              CR-2 an id is never given twice: a pooled cursor keeps its serial number.
 #              CR-3 the data version grows by one with every change that a caller requested.
+#              CR-4 a look at a cursor shows its newest place and durability; of the cursors at the
+#              slowest position the one that was registered first is shown.
 # Ordering     See stamped_lock.pxd. `left_at` is written before the size goes to zero (release) and
 #              read after a size of zero was seen (acquire).
 # Reclamation  Cursors come from a pool and go back there: the container says when.

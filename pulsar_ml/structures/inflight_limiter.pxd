@@ -271,23 +271,27 @@ cdef inline void limiter_release(InflightLimiter* limiter, int64_t permits) noex
         limiter_tell(limiter, limiter_give_back(limiter, permits))
 
 
-# Fails what waited too long. Nanoseconds until the next request is due, -1 when none waits or
-# there is no timeout.
-cdef inline int64_t limiter_expire(InflightLimiter* limiter, int64_t now) noexcept nogil:
-    cdef int64_t due = -1
+# Fails what waited too long.
+cdef inline void limiter_expire(InflightLimiter* limiter, int64_t now) noexcept nogil:
     cdef uint32_t ready
     monitor_enter(&limiter.monitor)
     limiter_advance(limiter, now)
     ready = limiter_settle(limiter)
     monitor_leave(&limiter.monitor)
     limiter_tell(limiter, ready)
-    # Looked at afterwards: what refused its permits may have made others go on.
+
+
+# When the next request fails; False when none waits or there is no timeout.
+cdef inline bint limiter_next_expiry(InflightLimiter* limiter, int64_t* at) noexcept nogil:
+    cdef bint waits
     monitor_enter(&limiter.monitor)
-    if limiter.first and limiter.timeout > 0:
-        due = limiter.timeout - <int64_t>(
-            <uint64_t>limiter.now - <uint64_t>limiter_waiter(limiter, limiter.first).since)
+    waits = limiter.first and limiter.timeout > 0
+    if waits:
+        # Unsigned: clocks may be negative or wrap.
+        at[0] = <int64_t>(<uint64_t>limiter_waiter(limiter, limiter.first).since
+                          + <uint64_t>limiter.timeout)
     monitor_leave(&limiter.monitor)
-    return due
+    return waits
 
 
 # Fails all waiting requests, and refuses new ones from now on. Permits that are out come back as

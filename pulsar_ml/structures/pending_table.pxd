@@ -10,6 +10,8 @@
 # Threads      Under the monitor of PendingReads, but for what says otherwise.
 # Invariants   PR-7 the reads of a ledger that can be joined do not overlap.
 #              PR-9 a search finds the first of the reads that can be joined, and no other read.
+#              PR-10 a number that a read was started with counts as a token for ever, and 0 never
+#              does.
 # Ordering     The monitor's.
 # Reclamation  See pending_reads.pxd.
 # Not promised A bound of the steps of one search: the logarithm is of the average.

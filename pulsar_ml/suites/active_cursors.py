@@ -5,7 +5,7 @@ from __future__ import annotations
 from pulsar_ml.campaign.trial.suite import ControlledSize, Suite
 from pulsar_ml.suites.invariants import named
 
-REGISTRY = named("I79 I80 CR-1 CR-2 CR-3")
+REGISTRY = named("I79 I80 CR-1 CR-2 CR-3 CR-4")
 
 SUITE = Suite(
     name="active_cursors",
@@ -27,7 +27,7 @@ SUITE = Suite(
         operations=(4, 8),
         mix={
             "add": 10, "update": 6, "remove": 3, "rank": 6, "rank_at": 2, "slowest": 4, "size": 1,
-            "should_cache": 1, "iterate": 1, "inspect": 1,
+            "should_cache": 1, "iterate": 1, "inspect": 1, "look": 3, "slowest_cursor": 3,
         },
         left_out=("churn",),
         lives=(

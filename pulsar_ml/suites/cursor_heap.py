@@ -26,6 +26,8 @@ SUITE = Suite(
             "size": 1,
             "iterate": 1,
             "inspect": 1,
+            "look": 3,
+            "slowest_cursor": 3,
         },
     ),
 )

@@ -24,11 +24,12 @@ SUITE = Suite(
             "scheduled": 8,
             "has_message": 4,
             "count": 3,
-            "should_pause": 1,
-            "clear": 1,
+            "should_pause": 2,
+            "clear": 2,
             "set_tick": 2,
             "fire": 4,
             "timer": 2,
+            "bytes": 1,
         },
     ),
     # Enough messages for a block's other forms, and enough times for several pages of the index.
@@ -36,6 +37,12 @@ SUITE = Suite(
         operations=(50, 500),
         spans={"entries": (1, 60)},
         settings={"tick": (0, 5)},
+        # A time comes and the timer fires, before and after messages; a tracker is used again.
+        lives=(
+            ("add", "pass_time", "fire", "add", "timer"),
+            ("add", "add", "clear", "add", "should_pause"),
+            ("add", "pass_time", "scheduled", "timer"),
+        ),
         sources=("add", "add_many"),
         mix={
             "add": 100,
@@ -49,6 +56,7 @@ SUITE = Suite(
             "set_tick": 2,
             "fire": 6,
             "timer": 5,
+            "bytes": 2,
         },
     ),
 )

@@ -10,7 +10,7 @@ SUITE = Suite(
     subject="entry",
     model="pulsar_ml.specs.entry",
     summary="Entries that threads make, copy, parse, retain by stale handles, pass on and release.",
-    settings={"chunk_bits": (0, 2), "limit": (4, 64), "counts_of_4": (0, 1)},
+    settings={"chunk_bits": (0, 2), "limit": (4, 64), "counts_of_4": (0, 1), "shared": (0, 1)},
     threads=4,
     operations=6000,
     # Three threads and many passes: else few short programs share an entry.
@@ -29,8 +29,10 @@ SUITE = Suite(
             "release": 10,
             "release_all": 2,
             "release_too_often": 1,
-            "parse": 8,
+            "parse": 12,
+            "has_callback": 3,
         },
+        lives=(("new", "parse", "parse", "copy"), ("new", "has_callback", "pass_on", "parse")),
     ),
     invariants=named("I2 I3 I12 I13 I17 I18 I20 I69 I70 EN-7"),
 )

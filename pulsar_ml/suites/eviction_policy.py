@@ -22,10 +22,21 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         kinds=("policy",),
+        # A few calls put a few entries: passes end and stop among them.
+        spans={"slice": (1, 3), "age": (0, 3), "bytes": (40, 300)},
         lives=(
             ("put", "put", "put", "free"),
             ("put", "put", "expire", "put"),
             ("put", "get", "free", "put"),
+            ("put", "put", "put", "put", "put", "two_passes"),
+        ),
+    ),
+    alone=ControlledSize(
+        threads=(1, 1),
+        operations=(20, 200),
+        lives=(
+            # Two passes take turns, each with entries that the other one would remove next.
+            ("put", "put", "put", "put", "put", "put", "put", "put", "two_passes"),
         ),
     ),
 )

@@ -20,7 +20,15 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("acquire",),
         operations=(3, 6),
-        mix={"acquire": 12, "release": 8, "share": 3, "pass_on": 2, "drop": 4, "expire": 3},
+        mix={
+            "acquire": 12,
+            "try_acquire": 4,
+            "release": 8,
+            "share": 3,
+            "pass_on": 2,
+            "drop": 4,
+            "expire": 3,
+        },
     ),
     invariants=named("I82 I87 I88 I89 I90 IL-3 IL-6 IL-7 OP-1"),
 )

@@ -21,5 +21,5 @@ SUITE = Suite(
         operations=(3, 6),
         mix={"read": 12, "answer": 8, "collect": 1, "expire": 2, "invalidate": 1},
     ),
-    invariants=named("I2 I68 I82 I83 I84 I85 I86 OP-1 PR-7 PR-8"),
+    invariants=named("I2 I68 I82 I83 I84 I85 I86 OP-1 PR-7 PR-8 PR-10"),
 )

@@ -159,6 +159,8 @@ def test_a_damaged_escape_and_a_file_that_cannot_be_read_are_errors(tmp_path: Pa
         parse_broker_conf("a=1\nb=\\u12G4\n")
     with pytest.raises(ConfigError, match="cannot be read"):
         read_broker_conf(tmp_path / "none")
+    with pytest.raises(ConfigError, match="^/dev/null: cannot be read: not a regular file$"):
+        read_broker_conf("/dev/null")
     (tmp_path / "latin").write_bytes(b"a=\xe9\n")
     with pytest.raises(ConfigError, match="byte 2 is not UTF-8"):
         read_broker_conf(tmp_path / "latin")

@@ -296,7 +296,7 @@ def test_publish_and_retain_are_refused_for_an_owner_only() -> None:
 
 
 def test_a_release_is_not_the_last_only_beside_somebody_with_a_stale_handle() -> None:
-    settings = {"limit": 8, "counts_of_4": 0}
+    settings = {"limit": 8, "counts_of_4": 0, "shared": 0}
     new: Row = (0, "new", (0, 0, 0), answer(0, 1), 1, 2)
     released: Row = (0, "release", (0,), answer(0), 5, 8)
     assert refused(entry, settings, new, released)

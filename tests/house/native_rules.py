@@ -16,7 +16,7 @@ LONG_CALLS = (
     "eviction_destroy", "cache_memory_destroy", "cache_manager_put", "cache_manager_remove",
     "cache_manager_run", "cache_manager_evict", "cache_manager_look", "cache_manager_configure",
     "eviction_thread_start", "eviction_thread_stop", "eviction_thread_hold",
-    "limiter_expire", "limiter_close", "limiter_remaining",
+    "limiter_expire", "limiter_next_expiry", "limiter_close", "limiter_remaining",
     "pending_reads_read", "pending_reads_complete", "pending_reads_expire", "pending_reads_fail",
     "pending_reads_running", "pending_reads_invalidate", "monitor_enter",
     "active_cursors_(?:add|replace|update|remove|rank|slowest|look|destroy)",

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tests.house import architecture_rules as rules
+from tests.house import exercised_rules as exercised
 from tests.house import face_rules as face
 from tests.house import layer_rules as layers
 from tests.house import native_rules as native
@@ -181,6 +182,16 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {"pulsar_ml/sync/x.pxd": 'cdef extern from "sync.h" nogil:\n    int f(int a)\n'},
         {"pulsar_ml/_core.pyx": "cdef int f() nogil:\n    return 1\n"},
     ]),
+    (exercised.native_functions_are_exercised, [
+        {STRUCTURE: "cdef inline void f() noexcept nogil:\n    pass\n"},
+        {STRUCTURE: "cdef inline void f() noexcept nogil:\n    f()\n",
+         "pulsar_ml/operations/thing.pxd": "from pulsar_ml.structures.thing cimport f\n\n# f\n"},
+        {STRUCTURE: "cdef inline bint position_is_stored(int p) noexcept nogil:\n    return p\n",
+         "tests/core/test_positions.py": "",
+         "pulsar_ml/operations/thing.pxd":
+            "cdef inline void g() noexcept nogil:\n    position_is_stored(1)\n"},
+        {STRUCTURE: "cdef inline bint position_is_stored(int p) noexcept nogil:\n    return p\n"},
+    ]),
     (native.native_code_raises_nothing, [
         {STRUCTURE: "cdef inline void f() noexcept nogil:\n    raise ValueError\n"},
         {STRUCTURE: "cdef inline void f() noexcept nogil:\n    with gil:\n        pass\n"},
@@ -240,11 +251,11 @@ def test_every_rule_is_applied() -> None:
     helpers = {
         "read_project", "under", "structures", "forbid", "allow", "search", "strip", "statements",
         "structs", "holds_cells", "kind_of", "at_import", "files_of_folders", "names", "annotation",
-        "Name",
+        "Name", "functions", "words",
     }  # fmt: skip
     defined = {
         name
-        for module in (rules, layers, native, face)
+        for module in (rules, layers, native, face, exercised)
         for name, value in vars(module).items()
         if callable(value) and getattr(value, "__module__", "") == module.__name__
     }
@@ -262,7 +273,10 @@ def test_a_right_structure_breaks_no_rule_of_its_own() -> None:
         + "    a.plain = b.plain\n    b.plain = <int>seen\n",
         "pulsar_ml/structures/part.pxd": HEADER,
     }
-    apart = {rules.siblings_are_complete, rules.lists_are_current, rules.packages_can_be_cimported}
+    apart = {
+        rules.siblings_are_complete, rules.lists_are_current, rules.packages_can_be_cimported,
+        exercised.native_functions_are_exercised,
+    }  # fmt: skip
     assert {
         rule.__name__: rule(right) for rule, _ in BREACHES if rule not in apart and rule(right)
     } == {}

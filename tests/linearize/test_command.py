@@ -194,16 +194,50 @@ def test_a_model_of_the_users_in_the_current_directory(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stdout + done.stderr
 
 
-def test_a_history_in_text_needs_no_library_of_tables(tmp_path: Path) -> None:
-    path = tmp_path / "history.jsonl"
-    save_history(history_of(LEGAL), path)
+# Modules that a small history does not need; each takes longer to import than its check.
+NOT_NEEDED = (
+    "asyncio", "decimal", "edn_format", "jinja2", "multiprocessing", "numpy.ma", "psutil",
+    "pulsar_ml.campaign", "pulsar_ml.cli.options", "pulsar_ml.distributed",
+    "pulsar_ml.harness.engine", "pulsar_ml.harness.histories.jepsen",
+    "pulsar_ml.harness.linearize.core", "pulsar_ml.harness.linearize.explain",
+    "pulsar_ml.harness.linearize.monitors", "pulsar_ml.harness.linearize.objects._objects",
+    "pulsar_ml.harness.linearize.parts.guide", "pyarrow", "pyspark", "rich", "socket",
+    "subprocess",
+)  # fmt: skip
+MOST_MODULES = 60  # of the package
+
+
+def imported(path: Path) -> list[str]:
+    """Return the modules that a check imports, and the names in its environment."""
     program = (
-        "import sys\n"
+        "import os, sys\n"
+        "from click.exceptions import Exit\n"
         "from pulsar_ml.cli import main\n"
-        f"main(['linearize', {str(path)!r}, '--model', 'register'], standalone_mode=False)\n"
-        "print([name for name in ('pyarrow', 'numpy.ma', 'pyspark') if name in sys.modules])\n"
+        "try:\n"
+        f"    main(['linearize', {str(path)!r}, '--model', 'register'], standalone_mode=False)\n"
+        "except Exit:\n"
+        "    pass\n"
+        "print(*sys.modules, *os.environ)\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=True
     )
-    assert done.stdout.splitlines()[-1] == "[]"
+    return done.stdout.splitlines()[-1].split()
+
+
+def test_a_small_history_imports_little(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    save_history(history_of(LEGAL), path)
+    modules = imported(path)
+    assert [name for name in NOT_NEEDED if name in modules] == []
+    own = [name for name in modules if name.partition(".")[0] == "pulsar_ml"]
+    assert 20 < len(own) <= MOST_MODULES
+    assert "OPENBLAS_NUM_THREADS" not in modules, "a child process inherits it"
+
+
+def test_the_imports_of_an_explanation_are_noticed(tmp_path: Path) -> None:
+    path = tmp_path / "history.jsonl"
+    save_history(history_of(ILLEGAL), path)
+    assert {f"pulsar_ml.harness.linearize.{name}" for name in ("explain", "core")} <= set(
+        imported(path)
+    )

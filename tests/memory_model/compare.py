@@ -188,6 +188,29 @@ def compare_faulty(program: Litmus, mode: str, executions: int = EXECUTIONS) -> 
     return whole.exhausted, reduction_of(program, calls, whole, mode, FAULTY, faulty=True)
 
 
+def compare_bounded(
+    program: Litmus, mode: str, bound: int, executions: int = EXECUTIONS
+) -> tuple[tuple[Explored, Explored] | None, str]:
+    """Compare the searches of the classes that ``bound`` preemptions reach.
+
+    Returns the search of every schedule and the one with reduction, or None where one of them did
+    not end or the program is not reduced; and how the latter falls short, or "". It may have a
+    class more, where it counts a wait that the other search does not need as one.
+    """
+    calls = program_of(program)
+    whole, found = (
+        explored(program, calls, mode=mode, strategy=strategy, executions=executions, bound=bound)
+        for strategy in ("preemptions", "reduce")
+    )
+    if executions in {whole.executions, found.executions} or found.unreduced:
+        return None, ""
+    if missing := len(whole.hashes - found.hashes):
+        return (whole, found), f"{missing} classes within {bound} preemptions are missing"
+    if missing := len(whole.outcomes - found.outcomes):
+        return (whole, found), f"{missing} outcomes within {bound} preemptions are missing"
+    return (whole, found), ""
+
+
 def shrunk(found: Comparison, *, defect: str = "") -> Comparison:
     """Return the smallest disagreement that taking away operations and orders reaches."""
     while True:

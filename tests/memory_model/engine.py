@@ -13,7 +13,7 @@ import numpy as np
 
 from pulsar_ml.harness.building.build import build_extension
 from pulsar_ml.harness.building.load import load_checked
-from pulsar_ml.harness.engine import SEARCHES, Explorer
+from pulsar_ml.harness.engine import REDUCING, SEARCHES, Explorer
 from pulsar_ml.harness.subjects.program import CALL, Program
 from tests import ROOT
 from tests.memory_model.litmus import CAS, KINDS, Litmus, Operation, Outcome
@@ -94,11 +94,12 @@ def explored(
     seed: int = 0,
     faulty: bool = False,
     symmetry: bool = False,
+    bound: int | None = None,
 ) -> Explored:
     """Run a program and return its outcomes, deadlocks among them.
 
     ``program`` is :func:`program_of` the litmus program. With ``faulty``, compare-and-swaps are
-    weak, and fences are allocations of memory.
+    weak, and fences are allocations of memory. ``bound`` is the most preemptions.
     """
     module = cells()
     module.set_faulty(faulty)
@@ -108,7 +109,8 @@ def explored(
         mode=mode,
         strategy=strategy,
         seed=seed,
-        bound=SWITCHES if strategy in SEARCHES else 2,
+        bound=2 if strategy not in SEARCHES else SWITCHES if bound is None else bound,
+        preemptions=bound if strategy in REDUCING else None,
         spins=SPIN_BOUND,
         faults=faults,
         symmetry=symmetry,

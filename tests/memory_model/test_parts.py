@@ -70,6 +70,14 @@ def test_the_parts_visit_each_class_as_often_as_the_uncut_search(name: str, mode
         assert sums["parts"] > 1
 
 
+@pytest.mark.parametrize("mode", ["sc", "c11"])
+def test_the_parts_of_a_bounded_search_have_its_classes(mode: str) -> None:
+    name, options = "treiber_two_do_both", {"mode": mode, "preemptions": 1}
+    whole, classes = searched(name, in_three, 1_000_000, **options)
+    sums, found = searched(name, in_three, 7, **options)
+    assert sums["parts"] > 1 and found == classes and sums["complete"] == whole["complete"]
+
+
 def test_a_search_that_goes_on_makes_the_same_executions() -> None:
     whole, classes = searched("exchanges_5", in_three, 1_000_000, mode="c11")
     for budget in (1, 10):

@@ -18,7 +18,7 @@ from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.program import Program
 from tests.engine.locks.test_locks import built
 from tests.engine.programs.build_programs import explorer, program_of, programs
-from tests.memory_model.compare import compare_faulty
+from tests.memory_model.compare import compare_bounded, compare_faulty
 from tests.memory_model.engine import explored
 from tests.memory_model.engine import program_of as cells_program_of
 from tests.memory_model.generator import program_of_seed
@@ -38,7 +38,14 @@ CLASSES = {
         f"exchanges_{n}": (count,) * 3
         for n, count in zip(range(4, 8), (14, 43, 144, 523), strict=True)
     },
+    "treiber_two_push_one_assumes": (18,) * 3,
+    "queue_two_do_both_assumes": (50,) * 3,
     "apart_5": (1, 1, 1),
+}
+# And within 0, 1, 2... preemptions, in SC.
+BOUNDED = {
+    "treiber_two_push_one_assumes": (6, 14, 18),
+    "queue_two_do_both_assumes": (2, 12, 28, 42, 48, 50),
 }
 MOST = 4_000  # executions of a search whose histories are compared
 Histories = set[tuple[tuple[int, ...], ...]]
@@ -64,8 +71,56 @@ def test_each_class_has_one_whole_execution(name: str, mode: str, classes: int) 
     assert done.failure is None and done.exhausted == "completely"
     assert done.statistics["complete"] == done.statistics["classes"] == classes
     assert done.statistics["unreduced"] == 0
-    blocked = done.statistics["blocked"]
-    assert blocked < done.statistics["complete"] if name.startswith("exchanges") else blocked == 0
+    assert done.statistics["blocked"] == 0 or name.endswith("assumes")
+
+
+@pytest.mark.parametrize("name", BOUNDED)
+def test_a_bound_of_preemptions_has_the_classes_that_genmc_expects(name: str) -> None:
+    for bound, classes in enumerate(BOUNDED[name]):
+        done = reduced(name, preemptions=bound)
+        assert done.statistics["complete"] == done.statistics["classes"] == classes
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize(("reuse", "classes"), [("quarantine", 1), ("reuse", 3), ("mixed", 3)])
+def test_a_class_says_which_block_is_handed_out_again(mode: str, reuse: str, classes: int) -> None:
+    done = reduced("allocates_2", mode=mode, reuse=reuse)
+    whole = explorer("allocates_2", mode=mode, strategy="enumerate", reuse=reuse)
+    whole.run(0, 1_000)
+    assert set(done.classes.tolist()) == set(whole.classes().tolist())
+    assert done.statistics["classes"] == classes
+    assert done.statistics["complete"] == {"quarantine": 1, "reuse": 4, "mixed": 6}[reuse]
+
+
+@pytest.mark.parametrize("suite", ["refcount", "object_pool"])
+@pytest.mark.parametrize("reuse", ["quarantine", "reuse", "mixed"])
+def test_programs_that_allocate_have_the_classes_of_the_whole_search(
+    suite: str, reuse: str
+) -> None:
+    subject = checked_subject(suite)
+    compared = 0
+    for seed in range(10):
+        program = Program.generate(subject, seed, threads=2, operations=1 + seed % 2, noise=False)
+        options: dict[str, Any] = {"mode": "sc", "reuse": reuse}
+        whole, every = counted(Explorer(subject, program, strategy="enumerate", **options), 3_000)
+        found, counts = counted(Explorer(subject, program, strategy="reduce", **options), 3_000)
+        if every["exhausted"] == counts["exhausted"] == 2 and not counts["unreduced"]:
+            assert found == whole and counts["complete"] < 1.2 * counts["classes"]
+            compared += 1
+    assert compared > 3
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_class_says_which_calls_had_returned_where_answers_are_judged(mode: str) -> None:
+    subject = checked_subject("refcount")
+    program = Program.generate(subject, 3, threads=2, operations=2, noise=False)
+    runs = Explorer(subject, program, mode=mode, strategy="reduce", judged=True)
+    histories = histories_of(runs)
+    alone, counts = counted(Explorer(subject, program, mode=mode, strategy="reduce"), MOST)
+    assert histories is not None
+    judged = runs.statistics()
+    assert judged["complete"] == judged["classes"] >= len(histories) > 1
+    assert counts["complete"] == counts["classes"] == len(alone) < judged["classes"]
 
 
 @pytest.mark.parametrize(
@@ -249,6 +304,52 @@ def test_faults_are_branches_of_the_reduced_search(mode: str) -> None:
             assert not difference, f"program {seed}: {difference}"
             ended += exhausted
     assert ended > 10
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_bound_of_preemptions_loses_no_class_within_it(mode: str) -> None:
+    compared = equal = fewer = 0
+    for seed in range(120):
+        program = program_of_seed(seed)
+        every = explored(
+            program, cells_program_of(program), mode=mode, strategy="reduce", executions=3_000
+        )
+        for bound in range(3):
+            both, difference = compare_bounded(program, mode, bound, executions=3_000)
+            assert not difference, f"program {seed}: {difference}"
+            if both:
+                whole, found = both
+                assert found.hashes <= every.hashes
+                compared += 1
+                equal += found.hashes == whole.hashes
+                fewer += len(found.hashes) < len(every.hashes)
+    assert compared > 300 and equal > 0.85 * compared and fewer > 10
+
+
+@pytest.mark.parametrize(("mode", "counts"), [("sc", (2, 8, 22, 40)), ("c11", (10, 30, 46, 46))])
+def test_the_classes_of_each_bound_are_those_of_every_schedule(
+    mode: str, counts: tuple[int, ...]
+) -> None:
+    for bound, count in enumerate(counts):
+        done = reduced("treiber_two_do_both", mode=mode, preemptions=bound)
+        whole = explorer("treiber_two_do_both", mode=mode, strategy="preemptions", bound=bound)
+        whole.run(0, 100_000)
+        assert set(done.classes.tolist()) == set(whole.classes().tolist())
+        assert done.statistics["complete"] == len(done.classes) == count
+        proof = f"within the stated bounds: preemption bound {bound}"
+        assert done.exhausted == (proof if count < 46 else "completely")
+        if bound == 3:
+            assert done.executions < whole.statistics()["executions"]
+
+
+def test_a_bound_of_preemptions_is_for_searches_with_reduction() -> None:
+    with pytest.raises(UsageError, match="a bound of preemptions is for exhaust and reduce"):
+        reduced("exchanges_4", strategy="random", preemptions=1)
+    with pytest.raises(UsageError, match="the bound of preemptions is -1; it should be 0 or more"):
+        reduced("exchanges_4", preemptions=-1)
+    done = reduced("treiber_two_do_both", strategy="exhaust", preemptions=1, races=False)
+    assert done.exhausted == "within the stated bounds: preemption bound 1", "and no reduction"
+    assert done.statistics["unreduced"] and done.statistics["classes"] == 8
 
 
 def test_an_unfinished_search_proves_nothing() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -11,7 +12,7 @@ from click.testing import CliRunner, Result
 from pulsar_ml.cli import main
 from pulsar_ml.errors import UsageError
 from pulsar_ml.simulate import load_workload, simulate
-from pulsar_ml.simulate.choices import RELEASES, advice, candidates, frontier, merged
+from pulsar_ml.simulate.choices import RELEASES, Choice, advice, candidates, frontier, merged, shown
 from pulsar_ml.simulate.grid import grid_advice, is_base, parse_axis, points, run_point, scored
 from pulsar_ml.simulate.workload import workload_text
 
@@ -183,9 +184,7 @@ def test_equal_choices_are_one_and_the_frontier_has_no_choice_that_another_beats
     results = [simulate(played, each) for each in candidates(played, {}, "4.2")]
     choices = merged(results)
     assert sum(len(choice.names) for choice in choices) == len(results)
-    assert len({repr(choice.result.to_json() | {"variant": ""}) for choice in choices}) == len(
-        choices
-    )
+    assert len({tuple(shown(choice.result).values()) for choice in choices}) == len(choices)
     best = frontier(choices)
     assert best
     for choice in choices:
@@ -196,6 +195,23 @@ def test_equal_choices_are_one_and_the_frontier_has_no_choice_that_another_beats
         )
         assert not (choice in best and beaten)
     assert advice([choices[0]]).startswith("Keep today's settings")
+
+
+def test_reads_beside_none_are_worse_and_a_little_memory_is_no_reason_to_change(
+    workload: Path,
+) -> None:
+    played = load_workload(str(workload))
+    result = simulate(played, candidates(played, {}, "4.2")[0])
+
+    def choice(name: str, entries: int, mean_bytes: float) -> Choice:
+        figures = replace(result, storage_entries=entries, mean_pinned_bytes=mean_bytes)
+        return Choice((name,), figures)
+
+    today, worse = choice("today", 0, 4e6), choice("a=1", 7, 1e6)
+    assert (worse.gain(today), worse.gain_text(today)) == (None, "worse")
+    assert today.gain(today) == 0.0
+    assert advice([today, worse, choice("b=1", 0, 3.5e6)]).startswith("Keep today's settings")
+    assert advice([today, worse, choice("b=1", 0, 1e6)]).startswith("Set b=1: no more entries")
 
 
 def test_a_frontier_is_drawn(workload: Path, conf: Path, tmp_path: Path) -> None:

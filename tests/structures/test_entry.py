@@ -195,7 +195,7 @@ def test_a_parsed_value_is_attached_once_and_shared_by_later_copies() -> None:
 
 def is_legal(scarce: bool, *calls: tuple[str, tuple[int, ...], Answer]) -> bool:
     """True if the model allows these calls of one thread."""
-    settings = {"chunk_bits": 0, "limit": 8, "counts_of_4": 0}
+    settings = {"chunk_bits": 0, "limit": 8, "counts_of_4": 0, "shared": 0}
     states = Sequential(entry.Model, settings, 1, scarce=scarce)
     reached = [states.start]
     for name, arguments, result in calls:

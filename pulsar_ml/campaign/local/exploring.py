@@ -127,8 +127,8 @@ class SuiteExploration:
         count = self.reduced
         if not count["executions"]:
             return []
-        whole = count["executions"] - count["blocked"]
-        return [f"  {summary_of(whole, count['classes'], count['blocked'])}"]
+        whole = count["executions"] - count["blocked"] - count["pruned"]
+        return [f"  {summary_of(whole, count['classes'], count['blocked'], count['pruned'])}"]
 
     def answers(self) -> list[str]:
         """The number of histories that were compared with the suite's model."""

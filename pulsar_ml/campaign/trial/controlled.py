@@ -281,7 +281,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         sources=size.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds,
-        lives=size.lives,
+        lives=suite.alone.lives if options.threads == 1 else size.lives,
         spans=size.spans,
     )
 
@@ -299,6 +299,7 @@ def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
         sources=size.sources or suite.controlled.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds or suite.controlled.kinds,
+        lives=size.lives,
         spans=size.spans,
     )
 

@@ -22,7 +22,8 @@ class ControlledSize:
         sources: operations that make what the others use; most programs begin with one.
         left_out: operations that do not occur, because one call may have thousands of steps.
         lives: sequences of operations in the life of one thing, such as put, remove and put again.
-            In half of the programs a thread makes the calls of one, and others meet it.
+            In half of the programs a thread makes the calls of one, and others meet it; a thread
+            that is alone makes the calls of several, one after the other.
         spans: argument name -> range that replaces that of the operations, and lies within it.
     """
 

@@ -103,11 +103,15 @@ def show(
         result.add_column(name, justify="right")
     best = found[:top]
     for each in best if today is None else [today, *(one for one in best if one is not today)]:
-        gain = 1 - each.objective / today.objective if today and today.objective else 0.0
+        gain = "0.0%"
+        if today and today.objective:
+            gain = f"{1 - each.objective / today.objective:.1%}"
+        elif today and each.objective:
+            gain = "worse"
         result.add_row(
             *(str(each.settings.get(name, "today")) for name in varied),
             f"{each.objective:,.4g}" if objective == "miss_rate" else f"{each.objective:,.0f}",
-            "today" if each is today else f"{gain:.1%}",
+            "today" if each is today else gain,
             f"{each.hit_rate:.2%}",
             f"{each.joined_rate:.2%}",
             f"{each.p99_millis:,.3g}",

@@ -9,7 +9,7 @@ from rich.table import Table
 
 from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.simulate import Result
-from pulsar_ml.simulate.choices import MIB, advice, frontier, merged, short
+from pulsar_ml.simulate.choices import advice, frontier, merged, short, shown
 from pulsar_ml.simulate.plot import plot_frontier
 from pulsar_ml.terminal.tables import print_table
 
@@ -44,23 +44,16 @@ def show_choices(results: Sequence[Result], *, as_json: bool, target: Path | Non
         screen = console()
         table = Table(title=f"{workload}, seed {seed}: {today.result.requested:,} entries read")
         table.add_column("settings", overflow="fold")
-        for column in (
-            "from storage", "gain", "hit rate", "joined", "p50 ms", "p99 ms", "p99.9 ms",
-            "MiB mean", "MiB most",
-        ):  # fmt: skip
+        first, *columns = shown(today.result)
+        for column in (first, "gain", *columns):
             table.add_column(column, justify="right")
         for choice in choices:
-            result = choice.result
-            millis = result.read_millis
+            reads, *figures = shown(choice.result).values()
             table.add_row(
                 ", ".join(map(short, choice.names)) + (" *" if choice in best else ""),
-                f"{result.storage_entries:,}",
-                "" if choice is today else f"{choice.gain(today):.1%}",
-                f"{result.hit_rate:.1%}",
-                f"{result.joined_rate:.1%}",
-                *(f"{millis[name]:,.3g}" for name in ("p50", "p99", "p99.9")),
-                f"{result.mean_pinned_bytes / MIB:,.1f}",
-                f"{result.max_pinned_bytes / MIB:,.1f}",
+                reads,
+                "" if choice is today else choice.gain_text(today),
+                *figures,
             )
         print_table(screen, table, OPTIONAL)
         screen.print("* no choice has as many hits with less memory.", soft_wrap=True)

@@ -66,6 +66,14 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
     help="Hold back a thread of an execution, and report when the others cannot end without it.",
 )
 @option(
+    "--preemptions",
+    type=click.IntRange(min=0),
+    metavar="N",
+    group=shared.SEARCH,
+    help="With --strategy exhaust or reduce: every class that so many preemptions reach.  "
+    "[default: any number]",
+)
+@option(
     "--symmetry",
     is_flag=True,
     group=shared.SEARCH,

@@ -59,6 +59,7 @@ class Explorer:
     turns: int
     stores: int
     symmetry: bool
+    most_preemptions: int | None
     suppress: tuple[str, ...]
     faults: tuple[str, ...]
     reasons: tuple[str, ...]
@@ -91,6 +92,7 @@ class Explorer:
         begun: Sequence[int] = (),
         unreduced: int = 0,
         symmetry: bool = False,
+        preemptions: int | None = None,
     ) -> Self: ...
     def run(self, first: int, count: int) -> int: ...
     def again(self, number: int) -> None: ...

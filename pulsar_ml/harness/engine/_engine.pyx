@@ -56,21 +56,21 @@ cdef class Explorer:
     when the others cannot end without that thread. "replay" follows ``decisions``: tuples (point,
     thread, kind, value). ``path`` are the first choices of an exhaustive strategy; ``floor`` of
     them stay. ``begun`` is where a search with reduction begins (:func:`part_words`), and
-    ``unreduced`` why it was given up before. With ``symmetry`` threads of equal calls begin in the
-    order of their numbers in such a search. With ``judged`` a run stops at each execution whose
-    answers were not accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed
-    are no failure. ``changes`` are tuples (place of code, order, fence, lock): the atomic operation
-    there gets one of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is
-    made before it, and one lock is taken before the access ("takes"), given back behind it
-    ("gives"), or both ("takes, gives"); with "call" the place is the code of an operation, which
-    has the lock as long as it runs. ``suppress`` names known races to pass over: "file:line",
-    or a function of an access.
+    ``unreduced`` why it was given up before. With ``preemptions`` it makes the classes that so
+    many preemptions reach. With ``symmetry`` threads of equal calls begin in the order of their
+    numbers in such a search. With ``judged`` a run stops at each execution whose answers were not
+    accepted yet (:meth:`accept`). Without ``leaks`` blocks that are never freed are no failure.
+    ``changes`` are tuples (place of code, order, fence, lock): the atomic operation there gets one
+    of ORDERS ("none" leaves out a fence, "" keeps the order), a fence of an order is made before
+    it, and one lock is taken before the access ("takes"), given back behind it ("gives"), or both
+    ("takes, gives"); with "call" the place is the code of an operation, which has the lock as long
+    as it runs. ``suppress`` names known races: "file:line", or a function of an access.
 
     Raises UsageError for what is out of range and MemoryError.
     """
 
     cdef readonly Subject subject
-    cdef readonly object program
+    cdef readonly object program, most_preemptions
     cdef readonly str mode, strategy
     cdef readonly object seed
     cdef readonly int bound, depth, spins, turns, stores
@@ -93,7 +93,7 @@ cdef class Explorer:
                   int spins=SPINS, int turns=TURNS, int stores=STORES, bint lock_free=False,
                   uint32_t step_limit=STEP_LIMIT, bint races=True, bint leaks=True, bint judged=False,
                   decisions=(), changes=(), path=(), int floor=0, suppress=(),
-                  begun=(), int unreduced=0, bint symmetry=False):
+                  begun=(), int unreduced=0, bint symmetry=False, preemptions=None):
         cdef int i
         names = tuple([operation.name for operation in subject.operations])
         if program.subject != subject.name or program.operations != names:
@@ -152,7 +152,7 @@ cdef class Explorer:
         self.set_decisions(decisions)
         self.set_changes(changes)
         begin_at(self, path, floor)
-        begin_search(self, begun, unreduced, symmetry)
+        begin_search(self, begun, unreduced, symmetry, preemptions)
 
     def __dealloc__(self):
         free(self.decisions)

@@ -124,7 +124,9 @@ static void run_once(uint64_t number)
     E.strategy = configured_strategy();
     E.reuse = E.config.reuse == 1;
     if (E.config.reuse == 2)
-        E.reuse = searching() ? search_choose(2) : mix64(E.key ^ 0x5EED) & 1;
+        E.reuse = E.reducing   ? UNDECIDED
+                  : searching() ? search_choose(2)
+                                : mix64(E.key ^ 0x5EED) & 1;
     if (unlikely(E.broken)) {
         E.broken = 0;
         prepare_fibers();
@@ -273,10 +275,12 @@ uint64_t engine_run(uint64_t first, uint64_t count_of, EngineStats *stats)
             fail_with(FAIL_UNCONTROLLED, &E.main, "the path of the search goes on where the execution has no choice: "
                                                   "it is of another program, or something outside the engine's "
                                                   "control decides what the code does");
+        if (search && E.failure.kind < FAIL_RACE)
+            search_look();
         count(stats);
         if (unlikely(E.failure.kind >= FAIL_RACE))
             break;
-        if (E.config.judged && E.failure.kind == END_COMPLETE && answers_new())
+        if (E.config.judged && E.failure.kind == END_COMPLETE && !reduction.left && answers_new())
             break;
         if (search && !search_next()) {
             over = 1;
@@ -324,7 +328,7 @@ int engine_reverse(uint64_t number)
     if (race.kind != FAIL_RACE || race.other_event < 0 || !tape_load(decisions_made, (int32_t)n_decisions))
         return shown;
     E.config.strategy = strategy_number(&REPLAY);
-    E.config.reuse = E.reuse;
+    E.config.reuse = E.reuse == 1;
     reversal.first = race.other_thread;
     reversal.second = race.thread;
     reversal.at = events[race.other_event].op == OP_READ || events[race.other_event].op == OP_WRITE
@@ -402,6 +406,6 @@ uint64_t engine_hash(void) { return E.hash; }
 uint64_t engine_class(void) { return E.class_hash; }
 int engine_classes(uint64_t *hashes) { return classes_list(hashes); }
 uint32_t engine_steps(void) { return E.step; }
-int engine_used_reuse(void) { return E.reuse; }
+int engine_used_reuse(void) { return E.reuse == 1; }
 int engine_used_strategy(void) { return strategy_number(E.strategy); }
 int32_t engine_used_depth(void) { return E.strategy == &PCT ? (int32_t)pct.depth : 0; }

@@ -213,6 +213,7 @@ typedef struct {
      * the one that is named here; -1: none */
     int32_t symmetric;
     int8_t equal_before[ENGINE_MOST_THREADS];
+    int32_t preemptions;          /* and its bound of preemptions; -1: none */
     const uint64_t *begun;    /* where a search with reduction begins: words of engine_part() */
     int32_t n_begun;
     int32_t unreduced;        /* why such a search was given up before, see nodes.c */

@@ -80,6 +80,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         const uint16_t* path
         int32_t n_path, floor
         int32_t symmetric
+        int32_t preemptions
         int8_t[64] equal_before
         const uint64_t* begun
         int32_t n_begun, unreduced

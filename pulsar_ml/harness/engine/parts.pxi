@@ -17,19 +17,24 @@ cdef int begin_at(Explorer explorer, path, int floor) except -1:
     return 0
 
 
-cdef int begin_search(Explorer explorer, begun, int unreduced, bint symmetry) except -1:
-    """Set where the search begins, why it was given up before, and whether equal threads begin in
-    the order of their numbers."""
+cdef int begin_search(Explorer explorer, begun, int unreduced, bint symmetry, preemptions) except -1:
+    """Set where the search begins, why it was given up before, whether equal threads begin in the
+    order of their numbers, and the most preemptions of a class; None: any number."""
     cdef int i, j
     cdef const uint64_t[::1] words
-    if (len(begun) or unreduced or symmetry) and explorer.strategy not in REDUCING:
-        what = "symmetry" if symmetry else "a part with reduction"
+    bounded = preemptions is not None
+    if (len(begun) or unreduced or symmetry or bounded) and explorer.strategy not in REDUCING:
+        what = "a bound of preemptions" if bounded else "symmetry" if symmetry else "a part with reduction"
         raise UsageError(f"{what} is for {' and '.join(REDUCING)}, not for {explorer.strategy!r}")
     explorer.begun_kept = words = np.array(begun, np.uint64)
     explorer.config.begun = &words[0] if len(words) else NULL
     explorer.config.n_begun = <int32_t>len(words)
     explorer.config.unreduced = unreduced
     explorer.config.symmetric = explorer.symmetry = symmetry
+    if bounded and not 0 <= preemptions < 2**31:
+        raise UsageError(f"the bound of preemptions is {preemptions}; it should be 0 or more")
+    explorer.most_preemptions = preemptions
+    explorer.config.preemptions = preemptions if bounded else -1
     for i in range(explorer.config.n_threads):
         explorer.config.equal_before[i] = -1
         for j in range(i):

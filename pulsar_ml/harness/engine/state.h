@@ -185,6 +185,10 @@ typedef struct {
 } Strategy;
 
 /* Sees everything the scheduler, the memory model and the detectors share. */
+/* Freed blocks of this many sizes are handed out again. E.reuse is UNDECIDED, in a search with
+ * reduction, until an allocation finds one. */
+enum { SMALL_CLASSES = 64, UNDECIDED = 2 };
+
 typedef struct {
     EngineConfig config;
     EngineFailure failure;

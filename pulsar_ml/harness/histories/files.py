@@ -34,7 +34,6 @@ from pulsar_ml.harness.histories.history import (
     Signature,
     history_of,
 )
-from pulsar_ml.harness.histories.jepsen import LOG_LINE, edn_events, from_events, log_events
 from pulsar_ml.input_files import bounded_text, one_line, plain
 from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch
 
@@ -82,6 +81,8 @@ def load_history(
         raise UsageError(f"the history {path} cannot be read: {error.strerror or error}") from error
     text = bounded_text(path, "the history", most=MOST_BYTES)
     if form in ("edn", "log"):
+        from pulsar_ml.harness.histories.jepsen import edn_events, from_events, log_events
+
         if form == "edn":
             events, numbered = edn_events(text, path.name), "event"
         else:
@@ -103,6 +104,8 @@ def form_of(path: Path) -> str:
         return "parquet"
     if first[:6] == b"ARROW1":
         return "arrow"
+    from pulsar_ml.harness.histories.jepsen import LOG_LINE
+
     text = first.decode(errors="replace").lstrip()
     if LOG_LINE.search(text.partition("\n")[0]):
         return "log"
@@ -166,6 +169,8 @@ def load_lines(text: str, name: str, *, keyed: bool, failed_cas: bool = False) -
             )
         return with_words(content, from_operations(numbered[1:], name), name)
     if isinstance(lines[0], dict) and "type" in lines[0]:
+        from pulsar_ml.harness.histories.jepsen import from_events
+
         return from_events(numbered, name, keyed=keyed, failed_cas=failed_cas)
     return from_operations(numbered, name)
 

@@ -10,14 +10,19 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from decimal import Decimal
-from fractions import Fraction
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.histories.threads import Shown, follow_one_another, numbered_threads
+
+if TYPE_CHECKING:
+    from decimal import Decimal
+    from fractions import Fraction
+
+    Stamp = int | float | Fraction | Decimal
 
 # Endings of an operation: a crashed one will never have a result, a pending one had none yet.
 RETURNED, PENDING, CRASHED = range(3)
@@ -26,7 +31,6 @@ NEVER = 2**63 - 1  # the stamp of a return that did not happen
 ABSENT = -(2**63)  # a word that stands for None
 
 MOST_ARGUMENTS = 3
-MOST_THREADS = 1 << 31  # numbers of threads are below
 RECORD = np.dtype(
     [
         ("thread", "<i4"),
@@ -224,10 +228,6 @@ def frozen(records: NDArray[np.void]) -> NDArray[np.void]:
 # --------------------------------------------------------------------------------
 
 
-Stamp = int | float | Fraction | Decimal
-Shown = Callable[[int], str]  # names the operation of a number in a message
-
-
 class Operation(NamedTuple):
     """One operation as Python values, for :func:`history_of`.
 
@@ -315,7 +315,7 @@ def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], li
                 whole = whole and ABSENT <= stamp < NEVER
             elif what == "invoked" or stamp is not None:
                 whole = False
-                if not isinstance(stamp, Stamp) or stamp != stamp:
+                if not is_number(stamp) or stamp != stamp:
                     raise UsageError(
                         f"{shown(index)} was {what} at {stamp!r}; a stamp is an "
                         "integer or another number of a clock that all threads share"
@@ -334,46 +334,13 @@ def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], li
     return invoked, [NEVER if moment is None else moment for moment in returned]
 
 
-def numbered_threads(
-    operations: Sequence[Operation], shown: Shown
-) -> tuple[list[int], tuple[str, ...]]:
-    """Return the number of the thread of each operation, and the names of threads that have one."""
-    if all(type(one.thread) is int and 0 <= one.thread < MOST_THREADS for one in operations):
-        return [int(one.thread) for one in operations], ()
-    numbers: dict[int | str, int] = {}
-    for index, one in enumerate(operations):
-        if type(one.thread) not in (int, str):
-            raise UsageError(
-                f"{shown(index)} has the thread {one.thread!r}; a thread is an integer or a name"
-            )
-        numbers.setdefault(one.thread, len(numbers))
-    return [numbers[one.thread] for one in operations], tuple(str(name) for name in numbers)
+def is_number(stamp: object) -> bool:
+    if isinstance(stamp, int | float):
+        return True
+    from decimal import Decimal
+    from fractions import Fraction
 
-
-def follow_one_another(
-    operations: Sequence[Operation],
-    threads: Sequence[int],
-    invoked: Sequence[int],
-    returned: Sequence[int],
-    shown: Shown,
-) -> None:
-    """Raise UsageError when an operation begins inside another one of its thread that returned.
-
-    An operation that did not return, as after a time-out, may go on beside later ones.
-    """
-    latest: dict[int, int] = {}  # the operation of each thread that returned last
-    for index in sorted(range(len(operations)), key=invoked.__getitem__):
-        other = operations[index]
-        before = latest.get(threads[index])
-        if before is not None and returned[before] > invoked[index]:
-            one = operations[before]
-            raise UsageError(
-                f"{shown(index)} of thread {other.thread} was invoked at {other.invoked}, before "
-                f"{shown(before)} of that thread returned at {one.returned}; a thread is "
-                "inside one operation at a time: give tasks that overlap threads of their own"
-            )
-        if other.returned is not None:
-            latest[threads[index]] = index
+    return isinstance(stamp, Fraction | Decimal)
 
 
 class Values:

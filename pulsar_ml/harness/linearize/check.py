@@ -2,56 +2,106 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import History
-from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
-from pulsar_ml.harness.linearize.explain import Illegal, explained, unexplained
+from pulsar_ml.harness.linearize.limits import _memory
+from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits.memory import bounded
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
-from pulsar_ml.harness.linearize.parts.guide import follows, proposal
+from pulsar_ml.harness.linearize.parts import rounds
+from pulsar_ml.harness.linearize.parts.rounds import Outcome, PartOfHistory, Rounds
+from pulsar_ml.harness.linearize.parts.workers import (
+    MOST_DEATHS,
+    Death,
+    Raised,
+    WorkerError,
+    Workers,
+)
 from pulsar_ml.harness.linearize.search._answers import StatesFull
-from pulsar_ml.harness.linearize.search._native import ANSWERS
-from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen, Searches
-from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
+from pulsar_ml.harness.linearize.searches import (
+    MEMORY_FULL,
+    STEPS,
+    TIME,
+    Chosen,
+    Searches,
+    answer_named,
+)
+from pulsar_ml.harness.linearize.verdict import (
+    ILLEGAL,
+    LEGAL,
+    SEARCH,
+    UNKNOWN,
+    Illegal,
+    Verdict,
+    unexplained,
+)
 from pulsar_ml.harness.models.model import Keyed
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.linearize.cells._parts import Parts
 
 FEW_STEPS = 32  # search steps for each call before a monitor is tried
 FIRST_STEPS = 2  # search steps for each call in the first round of parts
+FIRST_STEPS_OF_NATIVE = 32  # like it, of parts that are searched without the model
 GUIDED_STEPS = 8  # search steps for each call before the guide is asked
 QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
 
+DIED = f"{MOST_DEATHS} worker processes died"  # the first words of a reason
+
 Finding = Verdict | Illegal
-Part = tuple[object, Chosen]  # a key, and its calls
-Open = tuple[Part, Verdict]  # a part without an answer yet
+Open = tuple[PartOfHistory, Verdict]  # a part without an answer yet
 
 
 def check(
-    history: History, model: Any, *, options: Options = DEFAULT, checker: ModelChecker | None = None
+    history: History,
+    model: Any,
+    *,
+    options: Options = DEFAULT,
+    checker: ModelChecker | None = None,
+    effort: Effort | None = None,
 ) -> Verdict:
     """Checks whether ``history`` is linearizable with respect to ``model``.
 
-    ``checker`` is an earlier one for the same model, signatures and values. An explanation that
-    reaches a limit leaves the answer as it is. Raises ModelError when the model breaks its
-    contract, and UsageError for operations that the model does not have, and for a timeout that is
-    not a positive number.
+    ``checker`` is an earlier one for the same model, signatures and values. ``effort`` has the
+    limits of steps and time in place of the options', and can be read while the check runs. An
+    explanation that reaches a limit leaves the answer as it is.
+
+    Raises ModelError when the model breaks its contract, UsageError for operations that the model
+    does not have and for a timeout that is not a positive number, and WorkerError when workers
+    died whose part therefore has no answer, unless another part is illegal.
     """
     if checker is not None and not checker.fits(history):
         raise ValueError("the checker belongs to histories with other signatures or values")
     if options.timeout is not None and not 0 < options.timeout < float("inf"):
         raise UsageError(f"the timeout is {options.timeout}; it should be a number of seconds > 0")
-    effort = Effort.of(options.most_steps, options.timeout)
-    searches = Searches(history, model, options, effort, checker)
+    effort = effort or Effort.of(options.most_steps, options.timeout)
+    found: Finding | None = None
+    searches: Searches | None = None
     try:
-        found = Check(searches).run()
+        with bounded(options.memory), alarm(effort.deadline_ns):
+            searches = Searches(history, model, options, effort, checker)
+            found = Check(searches).run()
+    except OutOfTime:
+        pass  # an answer that was found just before stands
     finally:
-        searches.close()
+        if searches is not None:
+            searches.close()
+    if found is None or searches is None:
+        return Verdict(
+            UNKNOWN,
+            reason=effort.limit_reached(TIME),
+            steps=effort.steps,
+            configurations=effort.configurations,
+        )
     if isinstance(found, Verdict):
         return found
     if not options.explain:
@@ -59,17 +109,20 @@ def check(
     illegal, left, of_cells = found, effort.seconds_left(), searches.cells is not None
 
     def explain() -> Verdict:
+        from pulsar_ml.harness.linearize.explain import explained
+
         # Steps of explanations do not count as steps of the answer.
         own = Searches(history, model, options, Effort.of(FOR_EVER, left), checker)
         if not of_cells:
             own.all_parts()
             own.cells = None  # records of several cells
         try:
-            return explained(illegal, own)
+            with bounded(options.memory):
+                return explained(illegal, own)
         finally:
             own.close()
 
-    return found.verdict.explained_by(explain)
+    return found.verdict.explained_by(explain, unexplained(found))
 
 
 class Check:
@@ -79,6 +132,7 @@ class Check:
         self.searches = searches
         self.effort = searches.effort
         self.records = searches.records
+        self.deaths: list[str] = []  # how worker processes died
 
     def run(self) -> Finding:
         searches, options = self.searches, self.searches.options
@@ -88,8 +142,7 @@ class Check:
                 return found
             monitor = ""
         keyed = type(searches.model) is Keyed
-        everything: Part = (None, None)
-        found = None if keyed else self.by_cell(everything, monitor, self.effort.left)
+        found = None if keyed else self.by_cell(monitor)
         if found is not None:
             return found
         if not (keyed and options.partition):
@@ -105,70 +158,140 @@ class Check:
         except StatesFull as error:  # the first state alone is larger than the limit
             return self.unknown(None, str(error))
         if len(parts) < 2:
-            part: Part = (parts[0][0] if parts else None, None)
+            part = PartOfHistory(parts[0][0] if parts else None)
             return self.in_time(part, self.of_whole(part, monitor))
-        return self.of_parts(list(parts))
+        return self.of_parts([PartOfHistory(*one, number) for number, one in enumerate(parts)])
 
-    def of_whole(self, part: Part, monitor: str) -> Finding:
-        """Check a history of one part: briefly, then with an order of the guide."""
-        few = GUIDED_STEPS * len(self.records)
-        if not monitor and few < self.effort.left:
-            found = self.of_part(part, "", few)
+    def of_whole(self, part: PartOfHistory, monitor: str) -> Finding:
+        """Check a history of one part: briefly, with an order of the guide, then to the end."""
+        few = (FEW_STEPS if monitor else GUIDED_STEPS) * len(self.records)
+        if few < self.effort.left:
+            found = self.of_part(part, few)
             if isinstance(found, Illegal) or not found.reason.startswith(STEPS):
                 return found
-            order = proposal(self.searches).order
-            if order is not None and follows(self.searches, order):
-                return self.legal(tuple(order.tolist()))
-        return self.of_part(part, monitor, self.effort.left)
+            other: Finding | None
+            if monitor:
+                other = self.by_monitor(monitor)
+            else:
+                from pulsar_ml.harness.linearize.parts.guide import follows, proposal
 
-    def of_parts(self, parts: list[Part]) -> Finding:
-        """Check parts in rounds with four times the steps of the round before.
+                order = proposal(self.searches).order
+                other = None
+                if order is not None and follows(self.searches, order):
+                    other = self.legal(tuple(order.tolist()))
+            if other is not None:
+                return other
+        if self.searches.options.workers > 1:
+            return self.raced(part)
+        return self.of_part(part, self.effort.left)
+
+    def raced(self, part: PartOfHistory) -> Finding:
+        """Run the search and the one just in time side by side; the first answer wins.
+
+        Only the steps of the winner are counted, and those of the search when there is none.
+        """
+        most, steps, deadline = self.effort.left, self.effort.steps, self.effort.deadline_ns
+        self.effort.deadline_ns = self.effort.soon(rounds.SECONDS_ALONE)
+        outcome = self.outcome(part, most)
+        self.effort.deadline_ns = deadline
+        if outcome.answer != TIME or self.effort.late:
+            return self.finding(part, outcome)
+        self.effort.steps = steps
+
+        def work(just_in_time: bool) -> Outcome:
+            return (self.streamed if just_in_time else self.outcome)(part, most)
+
+        ends: dict[int, Outcome | Death] = {}
+        share = self.searches.options.memory // 2
+        with Workers(work, 2, lambda: _memory.limit(share)) as workers:
+            for piece, outcome in workers.results([False, True]):
+                self.deaths = workers.deaths
+                if isinstance(outcome, Raised):
+                    return self.finding(part, work(piece == 1))
+                ends[piece] = outcome
+                if isinstance(outcome, Outcome) and outcome.answer in (LEGAL, ILLEGAL):
+                    self.effort.add(outcome.steps, outcome.configurations)
+                    return self.finding(part, outcome)
+        search = ends[0]
+        if isinstance(search, Outcome) and search.answer == MEMORY_FULL:
+            return self.of_part(part, most)  # alone, with all the memory
+        if isinstance(search, Outcome):
+            self.effort.add(search.steps, search.configurations)
+        open_ = self.finding(part, search)
+        assert isinstance(open_, Verdict)
+        return self.without_answer([(part, open_)], 1)
+
+    def of_parts(self, parts: list[PartOfHistory], native: Parts | None = None) -> Finding:
+        """Check parts in rounds with four times the steps of the round before, side by side.
 
         A part that is easy to refute is found, however hard the others are. After two rounds,
-        the guide's orders are tried.
+        the guide's orders are tried. With ``native``, no part needs the model.
         """
         orders: list[tuple[int, ...] | None] = []
         unknown: list[Open] = []
-        waiting, few = parts, FIRST_STEPS
-        while waiting:
-            again: list[Open] = []
-            for part in waiting:
-                chosen = part[1]
-                size = len(self.records) if chosen is None else len(chosen)
-                found = self.of_part(part, "", min(self.effort.left, few * size))
-                if isinstance(found, Illegal):
-                    return found
-                if found.answer == LEGAL:
-                    orders.append(found.linearization)
-                elif found.reason.startswith(STEPS):
-                    again.append((part, found))
-                else:
-                    unknown.append((part, found))
-            if few == GUIDED_STEPS and again:
-                again, more = self.guided(again)
-                orders += more
-            few = max(1, 4 * few)
-            waiting = [part for part, _ in again]
-            if self.effort.left == 0 or self.effort.late:
-                unknown += again
-                waiting = []
-        unanswered: list[Verdict] = []
+        few = FIRST_STEPS if native is None else FIRST_STEPS_OF_NATIVE
+        self.effort.parts = len(parts)
+
+        def search(part: PartOfHistory, most: int) -> Outcome:
+            return self.outcome(part, most, native)
+
+        waiting = parts
+        with Rounds(search, parts, self.effort, self.searches.options) as run:
+            self.deaths = run.workers.deaths
+            while waiting:
+                again: list[Open] = []
+                for part, outcome in run.of([(one, few * self.size(one)) for one in waiting]):
+                    found = self.finding(part, outcome, native)
+                    if isinstance(found, Illegal):
+                        return found
+                    if found.answer == LEGAL:
+                        orders.append(found.linearization)
+                        self.effort.legal_parts += 1
+                    elif found.reason.startswith(STEPS):
+                        again.append((part, found))
+                    else:
+                        unknown.append((part, found))
+                if native is None and few == GUIDED_STEPS and again:
+                    again, more = self.guided(again)
+                    orders += more
+                few = max(1, 4 * few)
+                waiting = [part for part, _ in again]
+                if self.effort.left == 0 or self.effort.late:
+                    unknown += again
+                    waiting = []
+        unanswered: list[Open] = []
         for part, verdict in unknown:
-            found = self.in_time(part, verdict)
+            found = verdict if native is not None else self.in_time(part, verdict)
             if isinstance(found, Illegal):
                 return found
             if found.answer == LEGAL:
                 orders.append(found.linearization)
             else:
-                unanswered.append(found)
+                unanswered.append((part, found))
         if unanswered:
-            first = unanswered[0]
-            count = f"{len(unanswered)} of {len(parts)} keys have no answer"
-            return self.unknown(first.key, f"{first.reason}; {count}")
+            return self.without_answer(unanswered, len(parts))
         return self.legal(self.join_orders(orders))
+
+    def without_answer(self, open_: list[Open], parts: int) -> Verdict:
+        """Return the verdict on a history of which parts have no answer, and none is illegal."""
+        for _, verdict in open_:
+            if verdict.reason.startswith(DIED):
+                raise WorkerError(f"{verdict.reason}; --workers 1 checks all parts in one process")
+        _, verdict = min(open_, key=lambda one: one[0].number)
+        reason = verdict.reason
+        if reason.startswith((STEPS, TIME)):  # with the effort until now
+            reason = self.effort.limit_reached(STEPS if reason.startswith(STEPS) else TIME)
+        if parts > 1:
+            reason += f"; {len(open_)} of {parts} keys have no answer"
+        return self.unknown(verdict.key, reason)
+
+    def size(self, part: PartOfHistory) -> int:
+        return len(self.records) if part.chosen is None else len(part.chosen)
 
     def guided(self, open_: list[Open]) -> tuple[list[Open], list[tuple[int, ...]]]:
         """Return the parts without an order of the guide, a suspect one first, and the orders."""
+        from pulsar_ml.harness.linearize.parts.guide import follows, proposal
+
         guide = proposal(self.searches)
         if guide.suspect >= 0:
             open_ = sorted(open_, key=lambda one: guide.suspect not in indices(one[0]))
@@ -183,61 +306,81 @@ class Check:
                 left.append(one)
         return left, orders
 
-    def of_part(self, part: Part, monitor: str, most: int) -> Finding:
-        """Check the calls of one key: a short search first, then algorithms that may be faster."""
-        key, chosen = part
-        searches = self.searches
-        try:
-            if (found := self.by_cell(part, "", most)) is not None:
-                return found
-            quick = FEW_STEPS * len(self.records)
-            answer, way, blocked = searches.of_model(chosen, min(quick, most) if monitor else most)
-            if answer == STEPS and monitor:
-                if (found := self.by_monitor(monitor)) is not None:
-                    return found
-                answer, way, blocked = searches.of_model(chosen, self.effort.left)
-        except StatesFull as error:
-            return self.unknown(key, str(error))
-        if answer == LEGAL:
-            return self.legal(tuple(way))
-        if answer == ILLEGAL:
-            if searches.checker.looks_ahead:
-                way, blocked = [], -1  # it gave up before it reached the blocked call
-            return Illegal(self.verdict(ILLEGAL, key=key), chosen, tuple(way), blocked)
-        return self.unknown(key, self.effort.limit_reached(answer))
+    def of_part(self, part: PartOfHistory, most: int) -> Finding:
+        return self.finding(part, self.outcome(part, most))
 
-    def in_time(self, part: Part, found: Finding) -> Finding:
+    def outcome(self, part: PartOfHistory, most: int, native: Parts | None = None) -> Outcome:
+        """Search a part: natively, or with the model, which takes what natives do not."""
+        searches, effort, blocked = self.searches, self.effort, -1
+        before = effort.steps, effort.configurations
+        effort.steps = effort.configurations = 0
+        way: Sequence[int]
+        try:
+            if native is not None:
+                answer, way = searches.of_native_part(native, indices(part), most)
+            else:
+                answer, way = searches.of_cell(part.chosen, most)
+                if answer in ("", MEMORY_FULL):
+                    answer, way, blocked = searches.of_model(part.chosen, most)
+                    if answer == ILLEGAL and searches.checker.looks_ahead:
+                        way, blocked = [], -1  # it gave up before it reached the blocked call
+            full = ""
+        except StatesFull as error:
+            answer, way, full = MEMORY_FULL, [], str(error)
+        steps, configurations = effort.steps, effort.configurations
+        effort.steps, effort.configurations = before
+        effort.add(steps, configurations)
+        return Outcome(answer, way, blocked, steps, configurations, full)
+
+    def finding(
+        self, part: PartOfHistory, outcome: Outcome | Death, native: Parts | None = None
+    ) -> Finding:
+        """Return the verdict on a part, or what makes it illegal."""
+        key = part.key if native is None else self.key_of(part.chosen)
+        if isinstance(outcome, Death):
+            whose = "" if key is None else f" of key {key!r}"
+            return self.unknown(
+                key, f"{DIED} while they checked the calls{whose}, the last by {outcome.how}"
+            )
+        method = outcome.method
+        if outcome.full:
+            return self.unknown(key, outcome.full)
+        if outcome.answer == LEGAL:
+            order = tuple(outcome.way) if method == SEARCH else None
+            return self.verdict(LEGAL, method=method, linearization=order)
+        if outcome.answer != ILLEGAL:
+            return self.unknown(key, self.effort.limit_reached(outcome.answer))
+        illegal = self.verdict(ILLEGAL, key=key, method=method)
+        if native is not None:
+            return Illegal(illegal, self.calls_of(key, part.chosen))
+        return Illegal(illegal, part.chosen, tuple(outcome.way), outcome.blocked)
+
+    def in_time(self, part: PartOfHistory, found: Finding) -> Finding:
         """Check a part again that ran out of memory, with a search that needs less."""
         if isinstance(found, Illegal) or not found.reason.startswith(MEMORY_FULL):
             return found
-        key, chosen = part
-        try:
-            answer, blocked = self.searches.just_in_time(chosen, self.effort.left)
-        except StatesFull as error:
-            return self.unknown(key, str(error))
-        if answer == LEGAL:
-            return self.verdict(LEGAL, method="just in time")
-        if answer == ILLEGAL:
-            illegal = self.verdict(ILLEGAL, key=key, method="just in time")
-            return Illegal(illegal, chosen, (), blocked)
-        return self.unknown(key, self.effort.limit_reached(answer))
+        return self.finding(part, self.streamed(part, self.effort.left))
 
-    def by_cell(self, part: Part, monitor: str, most: int) -> Finding | None:
+    def streamed(self, part: PartOfHistory, most: int) -> Outcome:
+        """Search a part just in time."""
+        before = self.effort.steps
+        try:
+            answer, blocked = self.searches.just_in_time(part.chosen, most)
+        except StatesFull as error:
+            return Outcome(MEMORY_FULL, full=str(error))
+        steps = self.effort.steps - before
+        return Outcome(answer, (), blocked, steps, method="just in time")
+
+    def by_cell(self, monitor: str) -> Finding | None:
         """Run the native search for registers; None when it has no answer."""
-        key, chosen = part
-        quick = FEW_STEPS * len(self.records)
-        answer, way = self.searches.of_cell(chosen, min(quick, most) if monitor else most)
+        whole = PartOfHistory()
+        quick = min(FEW_STEPS * len(self.records), self.effort.left)
+        answer, way = self.searches.of_cell(None, quick if monitor else self.effort.left)
         if answer == STEPS and monitor:
             if (found := self.by_monitor(monitor)) is not None:
                 return found
-            answer, way = self.searches.of_cell(chosen, self.effort.left)
-        if answer == LEGAL:
-            return self.legal(tuple(way))
-        if answer == ILLEGAL:
-            return Illegal(self.verdict(ILLEGAL, key=key), chosen)
-        if answer in ("", MEMORY_FULL):
-            return None
-        return self.unknown(key, self.effort.limit_reached(answer))
+            answer, way = self.searches.of_cell(None, self.effort.left)
+        return None if answer in ("", MEMORY_FULL) else self.finding(whole, Outcome(answer, way))
 
     def by_parts(self, native: Parts, monitor: str) -> Finding | None:
         """Run the native search for maps and other objects; None without an answer."""
@@ -245,26 +388,45 @@ class Check:
         quick = max(FEW_STEPS * len(self.records), QUICK_STEPS)
         for most in (quick, None) if monitor else (None,):
             limit = self.effort.left if most is None else min(most, self.effort.left)
+            several = self.searches.options.workers > 1 and native.parts > 1 and not together
+            alone = most is None and several
+            if alone:  # for as long as it takes to begin workers
+                native.deadline_ns = self.effort.soon(rounds.SECONDS_ALONE)
             answer, way, steps, configurations = native.search(
                 self.records, together=together, most_steps=limit
             )
-            if answer < 0 or ANSWERS[answer] == MEMORY_FULL:
+            native.deadline_ns = self.effort.deadline_ns
+            name = answer_named(answer)
+            if alone and name == TIME and not self.effort.late:
+                found = self.of_parts(self.native_parts(native), native)
+                if isinstance(found, Illegal) or not found.reason.startswith(MEMORY_FULL):
+                    return found
+                name = MEMORY_FULL
+            if name in ("", MEMORY_FULL):
                 self.searches.parts = None
                 return None
             self.effort.add(steps, configurations)
-            if ANSWERS[answer] == LEGAL:
+            if name == LEGAL:
                 return self.legal(tuple(way))
-            if ANSWERS[answer] == ILLEGAL:
+            if name == ILLEGAL:
                 chosen = native.calls_of_part(self.records) if native.parts > 1 else None
                 key = self.key_of(chosen)
                 return Illegal(self.verdict(ILLEGAL, key=key), self.calls_of(key, chosen))
-            if most is not None and (found := self.by_monitor(monitor)) is not None:
-                return found
-        reason = self.effort.limit_reached(ANSWERS[answer])
+            if most is not None and (by_monitor := self.by_monitor(monitor)) is not None:
+                return by_monitor
+        reason = self.effort.limit_reached(name)
         if native.parts > 1 and not together:
             reason += f"; {native.unanswered} of {native.parts} keys have no answer"
         chosen = native.calls_of_part(self.records) if native.parts > 1 else None
         return self.unknown(self.key_of(chosen), reason)
+
+    def native_parts(self, native: Parts) -> list[PartOfHistory]:
+        """Return the parts of the records; the key of each is found when it is needed."""
+        numbers = native.part_of(self.records)
+        assert numbers is not None
+        order = np.argsort(numbers, kind="stable").astype(np.int32)
+        ends = np.flatnonzero(np.diff(numbers[order])) + 1
+        return [PartOfHistory(None, piece, at) for at, piece in enumerate(np.split(order, ends))]
 
     def key_of(self, chosen: Chosen) -> object:
         """The key of the calls of one part; None: they are all calls."""
@@ -293,9 +455,14 @@ class Check:
         return Illegal(self.verdict(ILLEGAL, method="monitor"), witness)
 
     def verdict(self, answer: str, **more: Any) -> Verdict:
-        return Verdict(
-            answer, steps=self.effort.steps, configurations=self.effort.configurations, **more
+        effort = self.effort
+        remarks = tuple(
+            f"a worker process died ({how}); its calls were checked again" for how in self.deaths
         )
+        return Verdict(
+            answer, steps=effort.steps, configurations=effort.configurations, remarks=remarks,
+            **more,
+        )  # fmt: skip
 
     def legal(self, order: tuple[int, ...] | None) -> Verdict:
         return self.verdict(LEGAL, linearization=order)
@@ -314,7 +481,7 @@ class Check:
         return tuple(np.concatenate(placed)[first].tolist())
 
 
-def indices(part: Part) -> NDArray[np.int32]:
+def indices(part: PartOfHistory) -> NDArray[np.int32]:
     """Return the calls of one of several parts."""
-    assert part[1] is not None
-    return part[1]
+    assert part.chosen is not None
+    return part.chosen

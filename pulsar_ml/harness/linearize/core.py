@@ -74,6 +74,8 @@ class Shrinking:
     """
 
     def __init__(self, part: Searches, criterion: int = REAL_TIME) -> None:
+        if part.several_keys:
+            raise ValueError("a core of several keys needs states of all keys: of_all_keys()")
         self.part = part
         self.criterion = criterion
         self.checker = part.checker

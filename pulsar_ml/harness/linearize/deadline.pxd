@@ -1,6 +1,8 @@
-# Deadline: the moment at which a search gives up. The clock is read once in many turns of its loop.
+# Deadline: the moment at which a search gives up, also for lack of memory, which _memory.pyx tells
+# apart. The clock and the memory are read once in many turns of its loop.
 
 from libc.stdint cimport int64_t
+from pulsar_ml.harness.linearize.limits._memory cimport is_full
 from pulsar_ml.sync.clock cimport monotonic_ns
 
 
@@ -15,4 +17,4 @@ cdef struct Deadline:
 
 cdef inline bint is_over(Deadline* d) noexcept nogil:
     d.turns += 1
-    return not d.turns & TURNS_UNSEEN and monotonic_ns() > d.at_ns
+    return not d.turns & TURNS_UNSEEN and (monotonic_ns() > d.at_ns or is_full())

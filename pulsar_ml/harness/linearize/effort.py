@@ -16,12 +16,15 @@ class Effort:
         most_steps: the limit of steps of all searches together.
         deadline_ns: the moment of the monotonic clock at which searches end; FOR_EVER: none.
         steps, configurations: steps of all searches, and configurations of the largest.
+        parts, legal_parts: of a history in parts, their number, and the number of legal ones.
     """
 
     most_steps: int
     deadline_ns: int = FOR_EVER
     steps: int = 0
     configurations: int = 0
+    parts: int = 0
+    legal_parts: int = 0
 
     @classmethod
     def of(cls, most_steps: int, timeout: float | None) -> Effort:
@@ -40,6 +43,10 @@ class Effort:
         """True when the time is over."""
         return self.deadline_ns != FOR_EVER and time.monotonic_ns() > self.deadline_ns
 
+    def soon(self, seconds: float) -> int:
+        """Return the moment after so many seconds, or the deadline if that is earlier."""
+        return min(self.deadline_ns, time.monotonic_ns() + int(seconds * 1e9))
+
     def seconds_left(self) -> float | None:
         """Return the seconds that remain, at least a nanosecond; None: no limit."""
         if self.deadline_ns == FOR_EVER:
@@ -47,8 +54,8 @@ class Effort:
         return max(1, self.deadline_ns - time.monotonic_ns()) / 1e9
 
     def add(self, steps: int, configurations: int) -> None:
-        """Count a search."""
-        self.steps += steps
+        """Count a search. It notices its limit one step behind it, which is not counted."""
+        self.steps = min(self.steps + steps, self.most_steps)
         self.configurations = max(self.configurations, configurations)
 
     def limit_reached(self, answer: str) -> str:

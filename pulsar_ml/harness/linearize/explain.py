@@ -7,13 +7,14 @@ the explanation is missing.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import RETURNED
 from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
+from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
     PROGRAM_ORDER,
@@ -28,7 +29,9 @@ from pulsar_ml.harness.linearize.verdict import (
     QUIESCENT,
     SEQUENTIAL,
     UNKNOWN,
+    Illegal,
     Verdict,
+    unexplained,
 )
 
 WEAKER_STEPS = 200_000
@@ -36,77 +39,86 @@ WEAKER_STATES = 100_000  # the most new states of the model for each weaker crit
 WEAKER_RECORDS = 5_000  # longer histories that a monitor refuted are not compared with them
 BLOCKED_STEPS = 500_000  # the most steps of a search for the blocked call
 
-
-@dataclass(frozen=True, slots=True)
-class Illegal:
-    """An illegal history before its explanation.
-
-    Attributes:
-        verdict: the verdict without its explanation.
-        chosen: the calls that are illegal by themselves; None: all.
-        way, blocked: the longest order of these calls, and the call that cannot follow it; -1: not
-            known.
-    """
-
-    verdict: Verdict
-    chosen: Chosen = None
-    way: tuple[int, ...] = ()
-    blocked: int = -1
-
-
-def unexplained(illegal: Illegal) -> Verdict:
-    """Return the verdict with what the search for the answer found besides."""
-    if illegal.verdict.method == "monitor" and illegal.chosen is not None:
-        return replace(illegal.verdict, core=tuple(illegal.chosen.tolist()))
-    return replace(illegal.verdict, prefix=illegal.way, blocked=illegal.blocked)
+# Parts of an explanation, as "not found within the limits of an explanation: ..." names them.
+BLOCKED, MINIMAL = "the blocked operation", "whether the core is minimal"
+WEAKER = "the weaker criteria"
 
 
 def explained(illegal: Illegal, searches: Searches) -> Verdict:
     """Return the verdict with its explanation, as far as limits allow."""
-    options = searches.options
-    verdict = with_core(illegal, searches)
-    long = illegal.verdict.method == "monitor" and len(searches.records) > WEAKER_RECORDS
-    if options.weaker and not long:
-        verdict = replace(verdict, weaker=weaker(searches))
-    return verdict
-
-
-def with_core(illegal: Illegal, searches: Searches) -> Verdict:
-    """Return the verdict with the order, the blocked call and the core."""
-    from pulsar_ml.harness.linearize.core import minimal
-
-    records, chosen = searches.records, illegal.chosen
-    if chosen is None:
-        chosen = np.arange(len(records), dtype=np.int32)
-    beyond = chosen  # the calls among which the blocked one is searched
-    if illegal.verdict.method == "monitor":
-        # A monitor names a few calls, but the blocked call is that of the whole history.
-        witness = records[chosen]
-        last = witness["returned"][witness["ending"] == RETURNED].max(initial=0)
-        beyond = np.flatnonzero(records["invoked"] <= last).astype(np.int32)
-    missing = []
-    blocked, way = located(illegal, searches, beyond)
-    if blocked < 0:
-        missing.append("the blocked operation")
-    else:
-        # Calls invoked after the return of the blocked call do not matter.
-        matters = records["invoked"] <= records["returned"][blocked]
-        if not matters[chosen].all():
-            chosen = beyond[matters[beyond]]
-    part = searches if len(chosen) == len(records) else searches.of_part(chosen)
+    own = Explanation(illegal, searches)
     try:
-        smaller, complete = minimal(part, np.arange(len(chosen), dtype=np.int32))
-    except StatesFull:
-        smaller, complete = tuple(range(len(chosen))), False
-    if not complete:
-        missing.append("whether the core is minimal")
-    return replace(
-        illegal.verdict,
-        prefix=tuple(way),
-        blocked=blocked,
-        core=tuple(int(chosen[place]) for place in smaller),
-        unexplained=" and ".join(missing),
-    )
+        with alarm(searches.effort.deadline_ns):
+            own.run()
+    except OutOfTime:
+        pass
+    return own.verdict()
+
+
+class Explanation:
+    """The state of one explanation: each step adds to it, and it can be read after each."""
+
+    def __init__(self, illegal: Illegal, searches: Searches) -> None:
+        self.illegal = illegal
+        self.searches = searches
+        self.known = unexplained(illegal)
+        long = illegal.verdict.method == "monitor" and len(searches.records) > WEAKER_RECORDS
+        self.missing = [BLOCKED, MINIMAL]
+        if searches.options.weaker and not long:
+            self.missing.append(WEAKER)
+
+    def verdict(self) -> Verdict:
+        return replace(self.known, unexplained=" and ".join(self.missing))
+
+    def run(self) -> None:
+        records, chosen = self.searches.records, self.illegal.chosen
+        if chosen is None:
+            chosen = np.arange(len(records), dtype=np.int32)
+        beyond = chosen  # the calls among which the blocked one is searched
+        if self.illegal.verdict.method == "monitor":
+            # A monitor names a few calls, but the blocked call is that of the whole history.
+            witness = records[chosen]
+            last = witness["returned"][witness["ending"] == RETURNED].max(initial=0)
+            beyond = np.flatnonzero(records["invoked"] <= last).astype(np.int32)
+        blocked, way = located(self.illegal, self.searches, beyond)
+        self.known = replace(self.known, prefix=tuple(way), blocked=blocked)
+        if blocked >= 0:
+            self.missing.remove(BLOCKED)
+            # Calls invoked after the return of the blocked call do not matter.
+            matters = records["invoked"] <= records["returned"][blocked]
+            if not matters[chosen].all():
+                few = chosen[matters[chosen]]
+                by_themselves = len(few) < len(beyond) and self.refuted(few)
+                chosen = few if by_themselves else beyond[matters[beyond]]
+        self.known = replace(self.known, core=tuple(chosen.tolist()))
+        self.shrink(chosen)
+        if WEAKER in self.missing:
+            self.known = replace(self.known, weaker=weaker(self.searches))
+            self.missing.remove(WEAKER)
+
+    def refuted(self, few: NDArray[np.int32]) -> bool:
+        """Return True if the rest of a monitor's witness is illegal by itself."""
+        if len(few) == 0:
+            return False
+        part = self.searches.of_part(few)
+        if part.cells is None and part.parts is None:
+            return False
+        return part.natively(part.records, BLOCKED_STEPS)[0] == ILLEGAL
+
+    def shrink(self, chosen: NDArray[np.int32]) -> None:
+        """Find the core of the illegal ``chosen`` calls."""
+        from pulsar_ml.harness.linearize.core import minimal
+
+        part = self.searches
+        if len(chosen) < len(part.records):
+            part = part.of_part(chosen)
+        try:
+            smaller, complete = minimal(part, np.arange(len(chosen), dtype=np.int32))
+        except StatesFull:
+            return
+        self.known = replace(self.known, core=tuple(int(chosen[place]) for place in smaller))
+        if complete:
+            self.missing.remove(MINIMAL)
 
 
 def located(

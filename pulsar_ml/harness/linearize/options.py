@@ -18,6 +18,8 @@ class Options:
         most_steps: the limit of steps of all searches together; beyond it the answer is "unknown".
         memory: the limit in bytes for each of states, answers and configurations; likewise.
         timeout: the limit in seconds for the answer and its explanation together; None: no limit.
+        workers: the most processes that search parts side by side; more than one are forks of this
+            process, begun when a check takes long. Answers do not depend on their number.
         explain: compute the core of an illegal history, and the order that leads to it.
         weaker: also check an illegal history against the weaker criteria.
     """
@@ -28,6 +30,7 @@ class Options:
     most_steps: int = 50_000_000
     memory: int = MEMORY
     timeout: float | None = None
+    workers: int = 1
     explain: bool = True
     weaker: bool = True
 

@@ -49,7 +49,7 @@ def lanes(history: History, indices: Sequence[int], model: Any = None, *, mark: 
 
 def describe_verdict(history: History, verdict: Verdict, model: Any = None) -> str:
     """Describes a verdict in words, with a drawing of an illegal core."""
-    lines = [headline(history, verdict)]
+    lines = [headline(history, verdict), *(f"  {remark}" for remark in verdict.remarks)]
     if verdict.answer == UNKNOWN:
         lines += advice(history, verdict, model)
     if verdict.answer != ILLEGAL:

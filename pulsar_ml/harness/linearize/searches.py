@@ -3,22 +3,25 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import History
-from pulsar_ml.harness.linearize.cells._cells import Cells
-from pulsar_ml.harness.linearize.cells._maps import Maps
-from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
-from pulsar_ml.harness.linearize.objects._objects import Objects
+from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.options import Options
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for
 from pulsar_ml.harness.models.model import Keyed
+
+if TYPE_CHECKING:
+    from pulsar_ml.harness.linearize.cells._cells import Cells
+    from pulsar_ml.harness.linearize.cells._maps import Maps
+    from pulsar_ml.harness.linearize.cells._parts import Parts
+    from pulsar_ml.harness.linearize.objects._objects import Objects
 
 REAL_TIME, PROGRAM_ORDER, QUIESCENCE = range(3)
 STEPS, MEMORY_FULL, TIME = ANSWERS[2:5]
@@ -79,13 +82,23 @@ class Searches:
         return part
 
     def of_all_keys(self) -> Searches:
-        """Return searches whose states hold all keys; these, where one key is all there is."""
-        if not self.checker.keyed or len(self.checker.split(self.symbols)) < 2:
+        """Return searches whose states hold all keys; these, where one key is all there is.
+
+        A keyed checker has states of one key. Searches of several keys have a state for each, and
+        need no other states; only a core, whose calls that were left out may come at any time,
+        needs states of all keys together. So :func:`core.minimal` alone calls this.
+        """
+        if not self.several_keys:
             return self
         options = replace(self.options, partition=False)
         whole = Searches(self.history, self.model, options, self.effort)
         whole.cells, whole.parts = self.cells, self.parts
         return whole
+
+    @property
+    def several_keys(self) -> bool:
+        """True when the checker has states of one key, and the calls are of several."""
+        return self.checker.keyed and len(self.checker.split(self.symbols)) > 1
 
     @property
     def checker(self) -> ModelChecker:
@@ -139,7 +152,10 @@ class Searches:
             ahead=ahead,
         )
         self.effort.add(steps, configurations)
-        return ANSWERS[answer], way, blocked
+        name = answer_named(answer)
+        if name == MEMORY_FULL:  # the next search begins without what this one held
+            self.checker.native.release()
+        return name, way, blocked
 
     def of_cell(self, chosen: Chosen, most: int) -> tuple[str, list[int]]:
         """Search for a register; the answer is "" when the records are not of one register."""
@@ -149,7 +165,22 @@ class Searches:
             self.records, chosen=chosen, most_steps=most, memory=self.options.memory
         )
         self.effort.add(steps, configurations)
-        return ANSWERS[answer] if answer >= 0 else "", way
+        name = answer_named(answer)
+        if name == MEMORY_FULL:  # the next search begins without what this one held
+            self.cells = cells_for(self.model, self.history)
+            if self.cells is not None:
+                self.cells.deadline_ns = self.effort.deadline_ns
+        return name, way
+
+    def of_native_part(
+        self, native: Parts, chosen: NDArray[np.int32], most: int
+    ) -> tuple[str, list[int]]:
+        """Search one of several parts without the model."""
+        answer, way, steps, found = native.search(
+            np.ascontiguousarray(self.records[chosen]), most_steps=most, one_round=True
+        )
+        self.effort.add(steps, found)
+        return answer_named(answer) or MEMORY_FULL, chosen[way].tolist()
 
     def natively(self, records: NDArray[np.void], most: int) -> tuple[str, list[int]]:
         """Search records without the model; "": unsuitable ones."""
@@ -161,7 +192,7 @@ class Searches:
             assert self.parts is not None
             answer, way, steps, found = self.parts.search(records, together=True, most_steps=most)
         self.effort.add(steps, found)
-        return ANSWERS[answer] if answer >= 0 else "", way
+        return answer_named(answer), way
 
     def just_in_time(self, chosen: Chosen, most: int) -> tuple[str, int]:
         """Search with less memory: the answer, and the blocked call."""
@@ -180,7 +211,18 @@ class Searches:
         if watch.blocked >= 0:
             at = int(order[watch.blocked])
             blocked = at if chosen is None else int(chosen[at])
-        return ANSWERS[answer], blocked
+        return answer_named(answer), blocked
+
+
+def answer_named(answer: int) -> str:
+    """Return the name of a search's answer; "" for unsuitable records.
+
+    A search gives up for time and for memory at the same place.
+    """
+    if answer < 0:
+        return ""
+    name = ANSWERS[answer]
+    return MEMORY_FULL if name == TIME and _memory.was_reached() else name
 
 
 def parts_for(model: Any, history: History, memory: int) -> Maps | Objects | None:

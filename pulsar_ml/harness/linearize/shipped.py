@@ -6,7 +6,7 @@ Only the classes themselves qualify: a subclass may change the meaning of its ca
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,10 +21,6 @@ from pulsar_ml.harness.histories.history import (
     WORD,
     History,
 )
-from pulsar_ml.harness.linearize.cells._cells import Cells
-from pulsar_ml.harness.linearize.cells._maps import Maps
-from pulsar_ml.harness.linearize.objects._objects import ACTIONS, RESULTS, Objects
-from pulsar_ml.harness.linearize.objects._objects import KINDS as OBJECTS
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 from pulsar_ml.harness.models.cells import CasRegister, Counter, Lock, Register
 from pulsar_ml.harness.models.collections import (
@@ -36,6 +32,11 @@ from pulsar_ml.harness.models.collections import (
     Stack,
 )
 from pulsar_ml.harness.models.model import Keyed
+
+if TYPE_CHECKING:  # each native module is imported for its own models
+    from pulsar_ml.harness.linearize.cells._cells import Cells
+    from pulsar_ml.harness.linearize.cells._maps import Maps
+    from pulsar_ml.harness.linearize.objects._objects import Objects
 
 MOST_OPERATIONS = 16
 KINDS = {"read": 0, "write": 1, "cas": 2}
@@ -97,6 +98,8 @@ def cells_for(model: Any, history: History) -> Cells | None:
         return None
     if any(signature.name == "read" and signature.result != WORD for signature in signatures):
         return None
+    from pulsar_ml.harness.linearize.cells._cells import Cells
+
     failed = [0 if signature.result == FLAG else None for signature in signatures]
     return Cells(kinds, failed, None, ABSENT if initial is None else initial, keyed=keyed)
 
@@ -111,6 +114,8 @@ def of_values(model: Any, history: History, kinds: list[int], keyed: bool) -> Ce
         initial = numbers.setdefault(model.initial, len(numbers))
     except TypeError:
         return None
+    from pulsar_ml.harness.linearize.cells._cells import Cells
+
     no = next((index for index, value in enumerate(history.values) if value is False), None)
     return Cells(kinds, [no] * len(kinds), classes, initial, keyed=keyed)
 
@@ -124,6 +129,8 @@ def maps_for(model: Any, history: History, memory: int) -> Maps | None:
         for signature in history.signatures
     ):
         return None
+    from pulsar_ml.harness.linearize.cells._maps import Maps
+
     try:
         return Maps(
             [MAP_KINDS[signature.name] for signature in history.signatures],
@@ -142,6 +149,9 @@ def objects_for(model: Any, history: History, memory: int) -> Objects | None:
     signatures = history.signatures
     if not kind or len(signatures) > MOST_OPERATIONS:
         return None
+    from pulsar_ml.harness.linearize.objects._objects import ACTIONS, RESULTS, Objects
+    from pulsar_ml.harness.linearize.objects._objects import KINDS as OBJECTS
+
     if not all(one.name in actions and one.result in RESULTS for one in signatures):
         return None
     if not all(one.name in inner.operations for one in signatures):

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 LEGAL, ILLEGAL, UNKNOWN = "legal", "illegal", "unknown"
+SEARCH = "search"  # the method of most verdicts
 
 SEQUENTIAL, QUIESCENT = "sequentially consistent", "quiescently consistent"
 
@@ -30,6 +35,7 @@ class Verdict:
         linearization: of a legal history, an order that explains it, when a search found one. Calls
             that did not return are in the order if they took effect.
         key: the partition key of the illegal (or unanswered) calls; None without a partition.
+        remarks: what else happened, such as the death of a worker process.
         prefix: of an illegal history, the longest legal order found for the explainable part.
         blocked: the operation that cannot be placed after the prefix; the history until just before
             its return is legal. -1: not determined.
@@ -41,12 +47,13 @@ class Verdict:
     """
 
     answer: str
-    method: str = "search"
+    method: str = SEARCH
     reason: str = ""
     steps: int = 0
     configurations: int = 0
     linearization: tuple[int, ...] | None = None
     key: object = None
+    remarks: tuple[str, ...] = ()
     # Factories, because a default would hide an attribute that is not there yet.
     prefix: tuple[int, ...] = field(default_factory=tuple)
     blocked: int = field(default_factory=lambda: -1)
@@ -54,15 +61,23 @@ class Verdict:
     unexplained: str = field(default_factory=str)
     weaker: Mapping[str, str] = field(default_factory=dict)
 
-    def explained_by(self, explain: Callable[[], Verdict]) -> Verdict:
+    def explained_by(self, explain: Callable[[], Verdict], known: Verdict) -> Verdict:
         """Return this verdict with the explanation of the verdict that ``explain`` returns.
 
-        ``explain`` is called once, when the explanation is first read.
+        ``explain`` is called once, when the explanation is first read. ``known`` has the part of
+        the explanation that needs no call.
         """
         found = object.__new__(Verdict)
         kept = {name: value for name, value in self.__dict__.items() if name not in EXPLANATION}
-        found.__dict__.update(kept, _explain=explain)
+        found.__dict__.update(kept, _explain=explain, _known=known)
         return found
+
+    def without_explanation(self, reason: str) -> Verdict:
+        """Return this verdict with what is known of its explanation, and why there is no more."""
+        if "_explain" not in self.__dict__:
+            return self
+        known: Verdict = self.__dict__["_known"]
+        return replace(known, unexplained=reason)
 
     def __getattr__(self, name: str) -> Any:
         explain = self.__dict__.get("_explain")
@@ -70,7 +85,7 @@ class Verdict:
             raise AttributeError(f"a verdict has no {name!r}")
         explained = explain()
         self.__dict__.update({one: getattr(explained, one) for one in EXPLANATION})
-        del self.__dict__["_explain"]
+        del self.__dict__["_explain"], self.__dict__["_known"]
         return self.__dict__[name]
 
     def __getstate__(self) -> dict[str, Any]:
@@ -88,3 +103,27 @@ class Verdict:
         if self.weaker and all(answer == ILLEGAL for answer in self.weaker.values()):
             return "neither"
         return UNKNOWN
+
+
+@dataclass(frozen=True, slots=True)
+class Illegal:
+    """An illegal history before its explanation.
+
+    Attributes:
+        verdict: the verdict without its explanation.
+        chosen: the calls that are illegal by themselves; None: all.
+        way, blocked: the longest order of these calls, and the call that cannot follow it; -1: not
+            known.
+    """
+
+    verdict: Verdict
+    chosen: NDArray[np.int32] | None = None
+    way: tuple[int, ...] = ()
+    blocked: int = -1
+
+
+def unexplained(illegal: Illegal) -> Verdict:
+    """Return the verdict with what the search for the answer found besides."""
+    if illegal.verdict.method == "monitor" and illegal.chosen is not None:
+        return replace(illegal.verdict, core=tuple(illegal.chosen.tolist()))
+    return replace(illegal.verdict, prefix=illegal.way, blocked=illegal.blocked)

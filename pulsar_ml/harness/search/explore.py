@@ -60,6 +60,7 @@ class EngineOptions(TypedDict, total=False):
         lock_free: True holds back a thread of an execution, without which the others must end.
         symmetry: True lets threads of equal calls begin in the order of their numbers, in a search
             with reduction. It is for code that does not ask for its thread's number.
+        preemptions: the most preemptions of a class, in a search with reduction. None: any number.
         step_limit: steps after which an execution is cut.
         races: False leaves data races out.
         leaks: False leaves out blocks that are never freed.
@@ -75,6 +76,7 @@ class EngineOptions(TypedDict, total=False):
     stores: int
     lock_free: bool
     symmetry: bool
+    preemptions: int | None
     step_limit: int
     races: bool
     leaks: bool
@@ -404,7 +406,7 @@ def search(
     bounds = bounds_hit(
         statistics,
         explorer.strategy,
-        explorer.bound,
+        explorer.bound if explorer.most_preemptions is None else explorer.most_preemptions,
         options.get("step_limit", STEP_LIMIT),
         spins=explorer.spins,
         turns=explorer.turns,

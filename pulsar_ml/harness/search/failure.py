@@ -79,6 +79,7 @@ class Failure:
         lock_free: True when a thread was held back to see that the others can end.
         suppress: the known races that were passed over, as places.
         symmetry: True when equal threads began in the order of their numbers, of a lost process.
+        preemptions: the most preemptions of a class, of a lost process; None for any number.
         part: the part of a search that was explored; "" for the whole.
         recipe: how the subject was built from a source file, as the JSON of :class:`Recipe`; "" for
             one of a module.
@@ -117,6 +118,7 @@ class Failure:
     recipe: str = ""
     hash_seed: str = ""
     symmetry: bool = False
+    preemptions: int | None = None
 
     @property
     def ended_process(self) -> bool:

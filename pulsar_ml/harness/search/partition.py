@@ -308,7 +308,7 @@ def bounds_hit(
     ``counts`` are the engine's. A bound counts executions; the stores in a buffer count stores.
     """
     met = {
-        f"{strategy.removesuffix('s')} bound {bound}": counts["pruned"],
+        f"{'delay' if strategy == 'delays' else 'preemption'} bound {bound}": counts["pruned"],
         f"spin bound {spins}": counts["spun"],
         f"{turns} turns of loops in an operation": counts["looped"],
         f"step limit {step_limit:,}": counts["cut"],
@@ -347,9 +347,13 @@ def remark_of(strategy: str, statistics: Mapping[str, int]) -> str:
     return f"searched without reduction, which does not cover the program: {why}"
 
 
-def summary_of(complete: int, classes: int, blocked: int) -> str:
-    """Describe how close the executions of reduced searches are to one for each class."""
+def summary_of(complete: int, classes: int, blocked: int, beyond: int) -> str:
+    """Describe how close the executions of reduced searches are to one for each class.
+
+    ``beyond`` executions need more preemptions than the bound.
+    """
     return (
         f"reduced searches: {complete:,} whole executions for {classes:,} classes; {blocked:,} "
         "left early because they were like earlier ones"
+        + (f"; {beyond:,} left because they need more preemptions than the bound" if beyond else "")
     )

@@ -33,6 +33,7 @@ PLAIN = 4  # one program of so many draws each call, argument and setting by its
 ROOTS = 64  # roots are taken of so many times a weight
 MOST_OPERATIONS = 4  # different ones of a program with a theme
 LIFE_CHANGES = 4  # one argument of so many of a life is drawn anew
+LIFE_REPEATS = 2  # likewise, of an operation that follows itself
 MEETING = 3  # calls at most of a thread that meets a life
 
 
@@ -94,8 +95,8 @@ def colliding_program(
     first thread and half of the others begin. ``kinds`` names the settings whose values are
     alternatives and no sizes. ``lives`` are sequences of operations on one thing: in half of the
     programs a thread makes the calls of one, and each other thread up to three calls that may meet
-    them. ``spans`` are ranges of arguments, by name, which lie within those of the operations.
-    Raises UsageError likewise.
+    them; one thread alone makes the calls of several, one after the other. ``spans`` are ranges of
+    arguments, by name, which lie within those of the operations. Raises UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
@@ -107,9 +108,13 @@ def colliding_program(
     rare, makers = ([subject.operation(name).code for name in names] for names in (others, sources))
     theme, source = (weights, None) if plain else draw_theme(draws, weights, rare, makers)
     arguments = Arguments(subject, draws, plain=plain, spans=spans)
-    if lives and n_threads > 1 and draws.one_in(2):
-        life = [subject.operation(name).code for name in lives[draws.below(len(lives))]]
-        lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
+    if lives and draws.one_in(2):
+        codes = [[subject.operation(name).code for name in life] for life in lives]
+        if n_threads == 1:
+            lists = [lives_in_turn(draws, arguments, codes, operations[1])]
+        else:
+            life = codes[draws.below(len(codes))]
+            lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
         return as_program(subject, seed, world, lists)
     lists = []
     for thread in range(n_threads):
@@ -155,19 +160,12 @@ def meeting_lists(
 ) -> list[NDArray[np.void]]:
     """Draw the calls of threads of which one lives a life, by code, and the others meet it.
 
-    Calls of the life have equal arguments, but one in four is drawn anew. The others make few
+    Calls of the life have equal arguments, but one in four is drawn anew, and one in two of an
+    operation that follows itself: the second is mostly about another thing. The others make few
     calls: of the life, or of the theme. Operations that belong to one thread do not occur.
     """
     operations = arguments.subject.operations
     known: dict[Argument, int] = {}
-
-    def call_of(code: int) -> list[int]:
-        values = arguments.of(code)
-        for place, argument in enumerate(operations[code].arguments):
-            if argument in arguments.shared and not draws.one_in(LIFE_CHANGES):
-                values[place] = known.setdefault(argument, values[place])
-        return values
-
     meeting = [0 if one.role else weight for one, weight in zip(operations, theme, strict=True)]
     for code in life:
         meeting[code] += 1
@@ -176,15 +174,35 @@ def meeting_lists(
         [draws.weighted(meeting) for _ in range(1 + draws.below(MEETING))]
         for _ in range(1, threads)
     ]
-    lists = []
-    for codes in chosen:
-        calls = np.zeros(len(codes), CALL)
-        for call, code in zip(calls, codes, strict=True):
-            call["code"] = code
-            values = call_of(code)
-            call["arguments"][: len(values)] = values
-        lists.append(calls)
-    return lists
+    return [life_calls(draws, arguments, codes, known) for codes in chosen]
+
+
+def lives_in_turn(
+    draws: Draws, arguments: Arguments, lives: Sequence[Sequence[int]], longest: int
+) -> NDArray[np.void]:
+    """Draw the calls of lives, by code, up to ``longest``; each has arguments of its own."""
+    chosen: list[NDArray[np.void]] = []
+    while (left := longest - sum(map(len, chosen))) > 0:
+        life = lives[draws.below(len(lives))]
+        chosen.append(life_calls(draws, arguments, life[:left], {}))
+    return np.concatenate(chosen)
+
+
+def life_calls(
+    draws: Draws, arguments: Arguments, codes: Sequence[int], known: dict[Argument, int]
+) -> NDArray[np.void]:
+    """Draw calls with equal arguments, which ``known`` has or gets, but for those drawn anew."""
+    operations = arguments.subject.operations
+    calls = np.zeros(len(codes), CALL)
+    for call, code, before in zip(calls, codes, [-1, *codes[:-1]], strict=True):
+        call["code"] = code
+        values = arguments.of(code)
+        changes = LIFE_REPEATS if code == before else LIFE_CHANGES
+        for place, argument in enumerate(operations[code].arguments):
+            if argument in arguments.shared and not draws.one_in(changes):
+                values[place] = known.setdefault(argument, values[place])
+        call["arguments"][: len(values)] = values
+    return calls
 
 
 def draw_world(

@@ -177,4 +177,15 @@ if kind != DISPATCH_NORMAL:
         mode="sc",
         within=8_000,
     ),
+    Mutant(
+        id="AK-all",
+        title="of many entries those known before count as new",
+        origin="port",
+        file=FILE,
+        old="added[0] += change == ACK_NEW",
+        new="added[0] += 1",
+        suite="ack_state",
+        breaks="linearizability",
+        rare=True,
+    ),
 )

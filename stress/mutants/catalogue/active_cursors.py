@@ -143,4 +143,42 @@ if stamped_validate(&container.registry.lock, stamp):
         mode="sc",
         within=20_000,
     ),
+    Mutant(
+        id="AC-look",
+        title="a look at a cursor shows its place before the pending changes",
+        origin="port",
+        file=FILE,
+        old="""
+state = registry_state(
+    <CursorNode*>cursor, untracked() if cursor is NULL else cursor.target)
+""",
+        new="""
+state = registry_state(
+    <CursorNode*>cursor, untracked() if cursor is NULL or cursor_group(cursor) is NULL
+    else tracked_at(cursor_group(cursor).at))
+""",
+        suite="active_cursors",
+        breaks="CR-4",
+        rare=True,
+        cimports="from pulsar_ml.structures.cursor_registry cimport tracked_at",
+    ),
+    Mutant(
+        id="AC-first",
+        title="of several cursors at the slowest position the last registered one is shown",
+        origin="port",
+        file=FILE,
+        old="""
+if place.tracked and (slowest is NULL or position_less(place.at, least.at)):
+    slowest = node
+    least = place
+""",
+        new="""
+if place.tracked and (slowest is NULL or not position_less(least.at, place.at)):
+    slowest = node
+    least = place
+""",
+        suite="active_cursors",
+        breaks="CR-4",
+        rare=True,
+    ),
 )

@@ -94,4 +94,34 @@ if held.cursor.index == HEAP_NOWHERE:
         mode="sc",
         within=4_000,
     ),
+    Mutant(
+        id="CH-look",
+        title="a look at a cursor takes no lock",
+        origin="port",
+        file=FILE,
+        old="""
+stamped_lock_read(&heap.registry.lock)
+cursor = <HeapCursor*>registry_find(&heap.registry, id)
+state = registry_state(<CursorNode*>cursor, heap_where(heap, cursor))
+stamped_unlock_read(&heap.registry.lock)
+""",
+        new="""
+cursor = <HeapCursor*>registry_find(&heap.registry, id)
+state = registry_state(<CursorNode*>cursor, heap_where(heap, cursor))
+""",
+        suite="cursor_heap",
+        breaks="CR-4",
+        rare=True,
+    ),
+    Mutant(
+        id="CH-first",
+        title="of several cursors at the slowest position the top of the heap is shown",
+        origin="port",
+        file=FILE,
+        old="node = heap.registry.first if slowest.tracked else NULL",
+        new="node = <CursorNode*>heap.places[0].cursor if slowest.tracked else NULL",
+        suite="cursor_heap",
+        breaks="CR-4",
+        rare=True,
+    ),
 )

@@ -30,4 +30,15 @@ if size == 0:
         suite="active_cursors",
         breaks="I79",
     ),
+    Mutant(
+        id="CR-durable",
+        title="a look says that every cursor is durable",
+        origin="port",
+        file=FILE,
+        old="state.durable = node is not NULL and node.durable",
+        new="state.durable = node is not NULL",
+        suite="cursor_heap",
+        breaks="CR-4",
+        rare=True,
+    ),
 )

@@ -163,4 +163,17 @@ if i64_cas_weak_release(&view.late, &seen, key):
         calls=BEHIND,
         settings={"tick": (0, 10), "spread": (5, 5)},
     ),
+    Mutant(
+        id="DD-bytes",
+        title="the bytes of a topic lack its buckets",
+        origin="port",
+        file=FILE,
+        old="""
+return (i64_load_relaxed(&manager.table.bytes)
+        + delayed_manager_buckets(manager) * <int64_t>sizeof(DelayBucket))
+""",
+        new="return i64_load_relaxed(&manager.table.bytes)",
+        suite="delayed_manager",
+        breaks="ES-3",
+    ),
 )

@@ -133,4 +133,20 @@ monitor_leave(&tracker.monitor)
         ),
         settings=SETTINGS | {"tick": (3, 3), "strict": (1, 1)},
     ),
+    Mutant(
+        id="DT-bytes",
+        title="the bytes are read without the monitor",
+        origin="port",
+        file=FILE,
+        old="""
+monitor_enter(&tracker.monitor)
+bytes = tracker.bytes + tracker.index.count * <int64_t>sizeof(DelayBucket)
+monitor_leave(&tracker.monitor)
+""",
+        new="bytes = tracker.bytes + tracker.index.count * <int64_t>sizeof(DelayBucket)",
+        suite="delayed_tracker",
+        breaks="ES-3",
+        # A data race that no value betrays on this machine.
+        mode="sc",
+    ),
 )

@@ -184,4 +184,17 @@ refcount_publish(&entry.references)
         ),
         settings={"limit": (2, 4), "chunk_bits": (0, 0)},
     ),
+    Mutant(
+        id="EN-callback",
+        title="an entry that counts a read is said to have no callback",
+        origin="port",
+        file=FILE,
+        old="return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_IS_CALLBACK) != 0",
+        new="""
+return (u32_load_relaxed(&entry_at(pool, handle).extra)
+        & (EXTRA_IS_CALLBACK | EXTRA_COUNTS_READ)) == EXTRA_IS_CALLBACK
+""",
+        suite="entry",
+        breaks="I20",
+    ),
 )

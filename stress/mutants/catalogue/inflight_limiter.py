@@ -135,4 +135,32 @@ if limiter.timeout <= 0:
         suite="inflight_limiter",
         breaks="IL-7",
     ),
+    Mutant(
+        id="IL-try",
+        title="a try takes permits although requests wait",
+        origin="port",
+        file=FILE,
+        old="fits = not limiter.closed and not limiter.first and permits <= limiter.remaining",
+        new="fits = not limiter.closed and permits <= limiter.remaining",
+        suite="inflight_limiter",
+        breaks="linearizability",
+        rare=True,
+    ),
+    Mutant(
+        id="IL-next",
+        title="the next expiry is that of the request that came last",
+        origin="port",
+        file=FILE,
+        old="""
+at[0] = <int64_t>(<uint64_t>limiter_waiter(limiter, limiter.first).since
+                  + <uint64_t>limiter.timeout)
+""",
+        new="""
+at[0] = <int64_t>(<uint64_t>limiter_waiter(limiter, limiter.last).since
+                  + <uint64_t>limiter.timeout)
+""",
+        suite="inflight_limiter",
+        breaks="linearizability",
+        rare=True,
+    ),
 )

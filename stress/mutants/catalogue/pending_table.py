@@ -53,4 +53,14 @@ break
         suite="pending_reads",
         breaks="PR-9",
     ),
+    Mutant(
+        id="RD10",
+        title="the latest token is said to be none",
+        origin="port",
+        file=FILE,
+        old="return <uint32_t>token != 0 and <uint32_t>token < u32_load_relaxed(&reads.reads.used)",
+        new="return <uint32_t>token != 0 and <uint32_t>token + 1 < u32_load_relaxed(&reads.reads.used)",
+        suite="pending_reads",
+        breaks="PR-10",
+    ),
 )

@@ -88,6 +88,13 @@ EXCHANGES(7)
 /* Five threads, each with a cell of its own. */
 PROGRAM(apart_5, 5, Cell x[5];) { st(s->x[t], 1, RLX); (void)ld(s->x[t], RLX); }
 
+/* Two threads that each take a block of memory and give it back. */
+PROGRAM(allocates_2, 2, Cell x; void *volatile block[2];)
+{
+    (void)ld(s->x, RLX); s->block[t] = malloc(16);
+    (void)ld(s->x, RLX); free(s->block[t]);
+}
+
 /* Only executions count in which the read comes behind both stores of a thread. */
 extern void pml_engine_discard(void);
 PROGRAM(assumes_last, 3, Cell x; Cell y;)
@@ -102,9 +109,10 @@ PROGRAM(assumes_last, 3, Cell x; Cell y;)
 }
 
 /* The stack of Treiber on numbered nodes with counted links (the count is above COUNTED). Threads
- * below `pushes` push one node each, threads from `pops` on take one. */
+ * below `pushes` push one node each, threads from `pops` on take one. With `assumes` only
+ * executions count in which no attempt to take one fails, as in the test suite of GenMC. */
 enum { COUNTED = 16 };
-#define TREIBER(name, n, pushes, pops)                                                          \
+#define TREIBER(name, n, pushes, pops, assumes) \
     PROGRAM(name, n, Cell top; Cell x[n + 1]; Cell next[n + 1]; long value[n + 1];)             \
     {                                                                                           \
         if (t < (pushes)) {                                                                     \
@@ -122,9 +130,58 @@ enum { COUNTED = 16 };
                 seen = ld(s->top, ACQ);                                                         \
                 if ((node = seen % COUNTED) == 0) return;                                       \
                 next = ld(s->next[node], RLX);                                                  \
-            } while (!cas(s->top, &seen, next % COUNTED + (seen / COUNTED + 1) * COUNTED, REL)); \
+            } while (!cas(s->top, &seen, next % COUNTED + (seen / COUNTED + 1) * COUNTED, REL)  \
+                     && TRY_AGAIN(assumes));                                                    \
             if (s->value[node]) (void)ld(s->x[s->value[node]], RLX);                            \
         }                                                                                       \
     }
-TREIBER(treiber_two_push_one_pops, 3, 2, 2)
-TREIBER(treiber_two_do_both, 2, 2, 0)
+#define TRY_AGAIN(assumes) ((assumes) ? (pml_engine_discard(), 1) : 1)
+TREIBER(treiber_two_push_one_pops, 3, 2, 2, 0)
+TREIBER(treiber_two_push_one_assumes, 3, 2, 2, 1)
+TREIBER(treiber_two_do_both, 2, 2, 0, 0)
+
+/* The queue of Michael and Scott on numbered nodes with counted links, node 0 its first one.
+ * Threads below `enqueues` add one node each, threads from `dequeues` on take one. With `assumes`
+ * only executions count in which each turn of the loop that takes one changes something, as in the
+ * test suite of GenMC. */
+#define QUEUE(name, n, enqueues, dequeues, assumes)                                             \
+    PROGRAM(name, n, Cell head; Cell tail; Cell next[n + 1]; long value[n + 1];)                \
+    {                                                                                           \
+        if (t < (enqueues)) {                                                                   \
+            long node = t + 1, tail, next;                                                      \
+            s->value[node] = 10 * t;                                                            \
+            st(s->next[node], ld(s->next[node], RLX), RLX);                                     \
+            for (;;) {                                                                          \
+                tail = ld(s->tail, ACQ);                                                        \
+                next = ld(s->next[tail % COUNTED], ACQ);                                        \
+                if (ld(s->tail, RLX) != tail) continue;                                         \
+                if (next % COUNTED == 0                                                         \
+                    && cas(s->next[tail % COUNTED], &next,                                      \
+                           node + (next / COUNTED + 1) * COUNTED, REL)) break;                  \
+                next = ld(s->next[tail % COUNTED], ACQ);                                        \
+                (void)cas(s->tail, &tail,                                                       \
+                          next % COUNTED + (tail / COUNTED + 1) * COUNTED, REL);                \
+            }                                                                                   \
+            (void)cas(s->tail, &tail, node + (tail / COUNTED + 1) * COUNTED, REL);              \
+        }                                                                                       \
+        if (t >= (dequeues)) {                                                                  \
+            for (;;) {                                                                          \
+                long head = ld(s->head, ACQ), tail = ld(s->tail, RLX);                          \
+                long next = ld(s->next[head % COUNTED], ACQ);                                   \
+                if (ld(s->head, RLX) != head && TRY_AGAIN(assumes)) continue;                   \
+                if (head % COUNTED != tail % COUNTED) {                                         \
+                    (void)s->value[next % COUNTED];                                             \
+                    if (cas(s->head, &head,                                                     \
+                            next % COUNTED + (head / COUNTED + 1) * COUNTED, REL)) return;      \
+                    (void)TRY_AGAIN(assumes);                                                   \
+                } else if (next % COUNTED == 0) {                                               \
+                    return;                                                                     \
+                } else {                                                                        \
+                    (void)cas(s->tail, &tail,                                                   \
+                              next % COUNTED + (tail / COUNTED + 1) * COUNTED, REL);            \
+                }                                                                               \
+            }                                                                                   \
+        }                                                                                       \
+    }
+QUEUE(queue_two_do_both, 2, 2, 0, 0)
+QUEUE(queue_two_do_both_assumes, 2, 2, 0, 1)

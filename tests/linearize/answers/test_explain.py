@@ -23,7 +23,9 @@ from pulsar_ml.harness.linearize import (
     check,
     core,
 )
+from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.picture import describe_verdict, lanes
+from pulsar_ml.harness.linearize.searches import Searches
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
 from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import SHAPES, hard_queue, histories
@@ -321,6 +323,47 @@ def test_memory_stays_within_its_bound() -> None:
     assert checker.native.bytes() <= 4 * bound
     monitored = check(HARD, Queue(), options=Options(memory=bound))
     assert monitored.answer in (ILLEGAL, UNKNOWN)
+
+
+def late_put(operations: int) -> History:
+    """A long queue in which a value is taken before it is put, far from the end."""
+    rows = []
+    for place in range(operations // 2):
+        rows.append(Operation(0, "enqueue", (place,), None, 10 * place, 10 * place + 1))
+        value = place + 1 if place == operations // 4 else place
+        rows.append(Operation(1, "dequeue", (), value, 10 * place + 2, 10 * place + 3))
+    return history_of(rows)
+
+
+def test_the_core_of_a_monitor_is_part_of_its_witness(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other calls are tried: an explanation does not grow with the history."""
+    sizes = []
+    original = core.minimal
+
+    def minimal(part: Any, indices: Any, *more: Any) -> Any:
+        sizes.append(len(indices))
+        return original(part, indices, *more)
+
+    monkeypatch.setattr(core, "minimal", minimal)
+    history = late_put(12_000)  # long enough for a monitor before all searches
+    brief = check(history, Queue(), options=Options(explain=False))
+    verdict = check(history, Queue())
+    assert (brief.method, verdict.answer, verdict.unexplained) == ("monitor", ILLEGAL, "")
+    assert set(verdict.core) <= set(brief.core)
+    assert sizes and max(sizes) <= len(brief.core)
+
+
+def test_calls_of_several_keys_have_no_core_in_states_of_one_key() -> None:
+    keys = [Operation(key, "write", (key, 1), None, 0, 1) for key in (0, 1)]
+    searches = Searches(
+        history_of(keys), Keyed(Register()), Options(natively=False), Effort.of(10**6, None)
+    )
+    with pytest.raises(ValueError, match="a core of several keys needs states of all keys"):
+        core.Shrinking(searches)
+    whole = searches.of_all_keys()
+    assert core.Shrinking(whole).run([0, 1]) == (0, 1)  # they are legal: none is left out
+    one = searches.of_part(np.array([0], np.int32))
+    assert one.of_all_keys() is one
 
 
 def test_an_operation_that_the_model_does_not_have_is_a_usage_error() -> None:

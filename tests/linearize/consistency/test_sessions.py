@@ -13,7 +13,7 @@ from pulsar_ml.harness.histories.history import History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN
 from pulsar_ml.harness.linearize.consistency import sessions
 from pulsar_ml.harness.linearize.consistency.criteria import check_criterion
-from pulsar_ml.harness.linearize.consistency.sessions import GUARANTEES
+from pulsar_ml.harness.linearize.consistency.names import GUARANTEES
 from pulsar_ml.harness.linearize.consistency.text import describe_consistency
 from pulsar_ml.harness.models import CasRegister, KeyValueMap, Register
 from pulsar_ml.harness.models.model import Keyed

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
 import random
 from typing import Any
 
@@ -11,7 +10,7 @@ import pytest
 from benchmarks.peers.porcupine.histories import Priorities, RepeatedLine, flipped
 from pulsar_ml.harness.histories.generated import simulate
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
-from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, check
+from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, check, explain
 from pulsar_ml.harness.linearize.searches import parts_for
 from pulsar_ml.harness.models import MODELS, Counter, Multiset, PriorityQueue, Queue, Stack
 from tests.linearize import fuzz
@@ -160,15 +159,14 @@ def test_a_priority_queue_and_a_multiset() -> None:
 def test_a_verdict_is_explained_when_its_explanation_is_read(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    module = importlib.import_module("pulsar_ml.harness.linearize.check")
     explained: list[int] = []
-    whole = module.explained
+    whole = explain.explained
 
     def counted(*found: Any) -> Any:
         explained.append(1)
         return whole(*found)
 
-    monkeypatch.setattr(module, "explained", counted)
+    monkeypatch.setattr(explain, "explained", counted)
     verdict = check(in_turn(("push", (1,), None), ("pop", (), 2)), Stack())
     assert (verdict.answer, explained) == (ILLEGAL, [])
     assert verdict.blocked == 1 and verdict.core

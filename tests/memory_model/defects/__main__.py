@@ -35,7 +35,7 @@ class Variant:
 
 def first_disagreement(defect: Defect | None) -> str:
     """Compare program after program as the tests do, until one disagrees."""
-    from tests.memory_model.compare import compare, compare_faulty, faults_of_seed
+    from tests.memory_model.compare import compare, compare_bounded, compare_faulty, faults_of_seed
     from tests.memory_model.generator import program_of_seed
     from tests.memory_model.models import MODES
 
@@ -47,6 +47,11 @@ def first_disagreement(defect: Defect | None) -> str:
             if defect and defect.faulty:
                 if difference := compare_faulty(program, mode, EXECUTIONS)[1]:
                     return f"program {seed}\n{difference}"
+                continue
+            if defect and defect.bounded:
+                for bound in (0, 1):
+                    if difference := compare_bounded(program, mode, bound, EXECUTIONS)[1]:
+                        return f"program {seed}\n{difference}"
                 continue
             faults = faults_of_seed(seed, program)
             found = compare(program, mode, faults=faults, executions=EXECUTIONS, seed=seed)

@@ -31,7 +31,7 @@ class Defect:
 
     ``DEFECT`` in ``after`` is true when this defect is the chosen one. ``kinds`` are the operations
     of which a program has to have one to notice it, in ``mode``; of ``faulty`` defects, one whose
-    exchanges and allocations may fail.
+    exchanges and allocations may fail; of ``bounded`` ones, a search within a bound of preemptions.
     """
 
     name: str
@@ -41,6 +41,7 @@ class Defect:
     mode: str
     kinds: tuple[str, ...]
     faulty: bool = False
+    bounded: bool = False
 
 
 DEFECTS = (
@@ -190,8 +191,8 @@ DEFECTS = (
     Defect(
         "a store is not moved before a load",
         REDUCTION + "races.c",
-        "    if (E.config.mode == MODE_C11 && !analyse_reads(at))",
-        "    if (E.config.mode == MODE_C11 && !DEFECT && !analyse_reads(at))",
+        "    return known == READ_CLASH && could_store(at, first);",
+        "    return known == READ_CLASH && could_store(at, first) && !DEFECT;",
         "c11",
         ("load",),
     ),
@@ -261,6 +262,25 @@ DEFECTS = (
         "c11",
         ("cas",),
         faulty=True,
+    ),
+    Defect(
+        "a thread that waited for a mutex was preempted",
+        REDUCTION + "preemptions.c",
+        "        if (touch->mode & TOUCH_HARD &&",
+        "        if (touch->mode & TOUCH_HARD && !DEFECT &&",
+        "sc",
+        ("lock",),
+        bounded=True,
+    ),
+    Defect(
+        "a thread is preempted behind its last transition so far",
+        REDUCTION + "preemptions.c",
+        "    if (is_free(&at, thread))\n        return reach_state(at, preemptions, &linear.now);",
+        "    if (is_free(&at, thread) && !(DEFECT && is_over(&at, thread)))\n"
+        "        return reach_state(at, preemptions, &linear.now);",
+        "sc",
+        ("load", "store"),
+        bounded=True,
     ),
 )
 NAMES = tuple(defect.name for defect in DEFECTS)

@@ -15,9 +15,9 @@ static inline uint64_t answers_mix(uint64_t hash, uint64_t word)
     return hash ^ (hash >> 29);
 }
 
-/* The calls of a thread follow each other, so which calls came before a call is told by how many of
- * each thread had returned when it was invoked. */
-static uint64_t answers_hash(void)
+/* The order of the calls, and what they answered. The calls of a thread follow each other, so which
+ * calls came before a call is told by how many of each thread had returned when it was invoked. */
+static uint64_t calls_hash(int with_answers)
 {
     uint64_t hash = 1;
     int32_t before[ENGINE_MOST_THREADS];
@@ -25,9 +25,11 @@ static uint64_t answers_hash(void)
         const EngineCall *calls = E.threads[t].calls;
         memset(before, 0, (size_t)E.n * sizeof *before);
         for (int32_t i = 0; i < E.config.n_calls[t]; i++) {
-            hash = answers_mix(hash, (uint64_t)calls[i].result.status);
-            for (int w = 0; w < PML_RESULT_WORDS; w++)
-                hash = answers_mix(hash, (uint64_t)calls[i].result.words[w]);
+            if (with_answers) {
+                hash = answers_mix(hash, (uint64_t)calls[i].result.status);
+                for (int w = 0; w < PML_RESULT_WORDS; w++)
+                    hash = answers_mix(hash, (uint64_t)calls[i].result.words[w]);
+            }
             for (int u = 0; u < E.n; u++) {
                 if (u == t)
                     continue;
@@ -82,7 +84,7 @@ static void answers_accept(void)
 /* Whether the last execution's history has to be judged from outside. */
 static int answers_new(void)
 {
-    answers.last = answers_hash();
+    answers.last = calls_hash(1);
     answers.waits = answers.used == 0 || answers.hashes[answers_place(answers.last)] == 0;
     if (answers.waits && E.config.known != NULL && E.config.known(E.config.oracle))
         answers_accept();

@@ -139,7 +139,7 @@ static void run_threads(void)
     E.running = 1;
     E.starting = 1;
     begin_walk();
-    E.at_start = 1;
+    E.at_start = E.n > 1;
     E.main.step = E.main.id;
     E.main.idle_points = 0;
     switch_to(&E.main, &E.threads[0]);

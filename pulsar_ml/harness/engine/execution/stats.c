@@ -4,10 +4,15 @@ static void count(EngineStats *stats)
 {
     stats->executions++;
     stats->steps += E.step;
+    stats->unreduced = reduction.unreduced;
+    if (unlikely(reduction.left)) {   /* its class needs more preemptions than the bound */
+        stats->pruned++;
+        E.touched_twice = 0;
+        return;
+    }
     stats->complete += E.failure.kind == END_COMPLETE;
     stats->cut += E.failure.kind == END_CUT;
     stats->blocked += E.failure.kind == END_BLOCKED;
-    stats->unreduced = reduction.unreduced;
     if (unlikely(E.failure.kind == END_BLOCKED)) {
         E.touched_twice = 0;
         return;
@@ -34,6 +39,8 @@ static void count(EngineStats *stats)
     if (E.step > stats->longest)
         stats->longest = E.step;
     E.touched_twice = 0;
+    if (E.config.judged && searching())
+        E.class_hash += calls_hash(0);
     classes_note(E.class_hash);
 }
 

@@ -1,10 +1,13 @@
 /* The allocator of the code under test: an arena at a fixed address that every execution fills from
- * its beginning, so that addresses are the same each time. A freed block is kept in quarantine,
- * where every access to it is seen, or handed out again at once, so that ABA can happen; which of
- * the two may be decided by each execution. Bytes never written hold a pattern. */
+ * its beginning, so that addresses are the same each time. Each controlled thread has a region of
+ * its own, so that its addresses do not depend on when other threads allocate; what does not fit
+ * there lies in the common one. A freed block is kept in quarantine, where every access to it is
+ * seen, or handed out again at once, so that ABA can happen; which of the two may be decided by
+ * each execution. Bytes never written hold a pattern. */
 
 static char *const ARENA = (char *)UINT64_C(0x5A0000000000);
-enum { ARENA_BYTES = 1 << 28, SMALL_CLASSES = 64 };
+enum { COMMON_BYTES = 1 << 28, OWN_BYTES = 1 << 20 };
+enum { ARENA_BYTES = COMMON_BYTES + ENGINE_MOST_THREADS * OWN_BYTES };
 enum { HEAP_NONE = 0, HEAP_LIVE = 1, HEAP_FREED = 2 };
 #define UNWRITTEN UINT64_C(0xD6E1C3A59B7F4D2D)
 
@@ -17,13 +20,15 @@ typedef struct {
     size_t bytes;
     uint64_t allocated_pc, freed_pc;
     int16_t allocated_by, freed_by;
+    uint32_t freed_step;
     uint8_t live;
 } Block;
 
 SHARED struct {
     uint8_t *state;               /* of each sixteen bytes */
     Block *blocks;
-    size_t used;
+    size_t used;                  /* of the common region */
+    uint32_t own_used[ENGINE_MOST_THREADS], n_own;   /* and of threads below this number */
     uint32_t n_blocks, n_live;
     int64_t countdown;            /* allocations until one fails; negative: none */
     uint32_t free_generation[SMALL_CLASSES];
@@ -49,6 +54,10 @@ static inline void heap_reset(void)
 {
     memset(heap.state, HEAP_NONE, heap.used / 16);
     heap.used = 0;
+    for (; unlikely(heap.n_own); heap.own_used[heap.n_own] = 0) {
+        size_t own = COMMON_BYTES + --heap.n_own * (size_t)OWN_BYTES;
+        memset(heap.state + own / 16, HEAP_NONE, heap.own_used[heap.n_own] / 16);
+    }
     heap.n_blocks = 0;
     heap.n_live = 0;
 }
@@ -132,36 +141,80 @@ static void heap_zero(char *block, size_t bytes)
     memset(end, 0, (size_t)(block + bytes - end));
 }
 
+/* Where a block of this size would begin in a region that is filled so far. */
+static inline size_t block_start(size_t used, size_t alignment)
+{
+    return alignment > 16 ? (used + sizeof(Header) + alignment - 1) / alignment * alignment - sizeof(Header) : used;
+}
+
+/* A header with room behind it, in the thread's own region or in the common one. NULL: both are
+ * full. */
+static Header *heap_extend(const Thread *t, size_t rounded, size_t alignment)
+{
+    size_t own, start;
+    if (alignment > COMMON_BYTES / 2 || rounded > COMMON_BYTES / 2 || heap.n_blocks == MOST_BLOCKS)
+        return NULL;
+    if (t->controlled) {
+        start = block_start(heap.own_used[t->number], alignment);
+        own = COMMON_BYTES + (size_t)t->number * OWN_BYTES;
+        if (start + rounded + 2 * sizeof(Header) <= OWN_BYTES) {
+            heap.own_used[t->number] = (uint32_t)(start + rounded + sizeof(Header));
+            if (heap.n_own <= (uint32_t)t->number)
+                heap.n_own = (uint32_t)t->number + 1;
+            return (Header *)(ARENA + own + start);
+        }
+        if (unlikely(E.reducing))
+            note_object(KEY_HEAP);  /* the order of such allocations decides their addresses */
+    }
+    start = block_start(heap.used, alignment);
+    if (start + rounded + 2 * sizeof(Header) > COMMON_BYTES)
+        return NULL;
+    heap.used = start + rounded + sizeof(Header);
+    return (Header *)(ARENA + start);
+}
+
+/* Is there a freed block of this size, and does the execution hand it out again? */
+static inline int takes_freed(size_t class, size_t alignment)
+{
+    if (class >= SMALL_CLASSES || heap.free_generation[class] != E.generation || !heap.free_first[class] ||
+        (alignment > 16 && heap.free_first[class] % alignment))
+        return 0;
+    if (unlikely(E.reuse == UNDECIDED))
+        E.reuse = (uint8_t)search_choose(2);
+    return E.reuse;
+}
+
 /* A block with its header. Its bytes are what they were. NULL when the arena is full. */
 static char *heap_take(Thread *t, size_t bytes, size_t alignment, uint64_t pc)
 {
     size_t rounded = bytes ? (bytes + 15) / 16 * 16 : 16, class = rounded / 16;
+    int freed;
     uintptr_t address;
     Header *header;
     Block *b;
-    if (class < SMALL_CLASSES && heap.free_generation[class] == E.generation && heap.free_first[class] &&
-        (alignment <= 16 || heap.free_first[class] % alignment == 0)) {
+    if (unlikely(E.reducing))
+        note_sizes(class, TOUCH_READS);
+    freed = takes_freed(class, alignment);
+    if (freed) {
         address = heap.free_first[class];
         memcpy(&heap.free_first[class], (void *)address, sizeof(uintptr_t));
         header = (Header *)(address - sizeof(Header));
+        b = &heap.blocks[header->block];
+        if (unlikely(E.reducing))
+            note_reused(class, address, (uint32_t)rounded);
+        if (searching())
+            E.class_hash += mix64(mix64((uint64_t)t->step << 32 | b->freed_step));
     } else {
-        if (alignment > ARENA_BYTES / 2 || bytes > ARENA_BYTES / 2)
+        header = heap_extend(t, rounded, alignment);
+        if (header == NULL)
             return NULL;
-        if (alignment > 16)
-            heap.used = (heap.used + sizeof(Header) + alignment - 1) / alignment * alignment - sizeof(Header);
-        if (heap.used + rounded + 2 * sizeof(Header) > ARENA_BYTES || heap.n_blocks == MOST_BLOCKS)
-            return NULL;
-        header = (Header *)(ARENA + heap.used);
         address = (uintptr_t)(header + 1);
-        heap.used += rounded + sizeof(Header);
         header->block = heap.n_blocks++;
         header->magic = MAGIC;
+        b = &heap.blocks[header->block];
     }
     header->bytes = bytes;
-    if (unlikely(E.reducing))
-        note_heap(E.reuse ? address : KEY_HEAP, E.reuse ? (uint32_t)rounded : 1);
-    b = &heap.blocks[header->block];
-    *b = (Block){address, bytes, pc, 0, (int16_t)t->number, -1, 1};
+    *b = (Block){address, bytes, pc, 0, (int16_t)t->number, -1, 0, 1};
     heap.n_live++;
     memset(heap.state + (address - (uintptr_t)ARENA) / 16, HEAP_LIVE, rounded / 16);
     if (t->controlled && E.recording)
@@ -173,6 +226,8 @@ static void *heap_allocate(Thread *t, size_t bytes, size_t alignment, int zeroed
 {
     size_t rounded = bytes ? (bytes + 15) / 16 * 16 : 16;
     char *memory;
+    if (unlikely(E.reducing) && heap.countdown >= 0)
+        note_object(KEY_HEAP);        /* the order decides which one fails */
     if (heap.countdown >= 0 && heap.countdown-- == 0)
         return NULL;
     if (t->controlled && E.config.faults & FAULT_NO_MEMORY && choose(t, CHOOSE_NO_MEMORY, 2))
@@ -248,7 +303,7 @@ static void heap_release(Thread *t, void *memory, uint64_t pc)
     }
     rounded = b->bytes ? (b->bytes + 15) / 16 * 16 : 16;
     if (unlikely(E.reducing))
-        note_heap(address, (uint32_t)rounded);
+        note_reused(rounded / 16, address, (uint32_t)rounded);
     if (t->controlled) {
         drain(t);
         if (E.recording)
@@ -259,9 +314,10 @@ static void heap_release(Thread *t, void *memory, uint64_t pc)
     b->live = 0;
     b->freed_pc = pc;
     b->freed_by = (int16_t)t->number;
+    b->freed_step = t->step;
     heap.n_live--;
     memset(heap.state + (address - (uintptr_t)ARENA) / 16, HEAP_FREED, rounded / 16);
-    if (E.reuse && rounded / 16 < SMALL_CLASSES) {
+    if (E.reuse && rounded / 16 < SMALL_CLASSES) {  /* or UNDECIDED */
         size_t class = rounded / 16;
         if (heap.free_generation[class] != E.generation) {
             heap.free_generation[class] = E.generation;

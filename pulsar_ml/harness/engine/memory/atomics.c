@@ -26,12 +26,14 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
 INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
 {
     uint32_t now = t->clock[t->number];
-    observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
-    acquire_from(common, t, m, order);
     if (!common && unlikely(E.reducing)) {
-        note_order(order, v->address, v->width);
+        /* The first seq_cst access of a store forbids later ones to read what is older, if there
+         * is anything. */
+        note_order(order, v->address, v->width, m->sc_at == NEVER && stale + 1 < (uint64_t)h.n);
         note_read(m->id);
     }
+    observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
+    acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
     ((uint32_t *)h.block)[t->number] = now;
@@ -109,7 +111,7 @@ static inline __attribute__((always_inline)) void store_now(int common, Thread *
     uint32_t place = (uint32_t)h.n, back = 0;
     Message *m;
     if (!common && unlikely(E.reducing))
-        note_order(order, address, width);
+        note_order(order, address, width, 1);
     if (only_newest(v, is_sc(order))) {
         /* It enters behind all others. */
     } else if (likely(v->chained == 0)) {
@@ -289,7 +291,7 @@ INLINED void write_rmw(int common, Thread *t, Variable *v, uint32_t place, Messa
     observe(common, t, history_of(v), place, read, is_sc(order));
     acquire_from(common, t, read, order);
     if (!common && unlikely(E.reducing)) {
-        note_order(order, v->address, v->width);
+        note_order(order, v->address, v->width, 1);
         note_read(read->id);
     }
     E.class_hash += mix64((uint64_t)t->step << 32 | read->id);
@@ -353,7 +355,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         note_emptied(t);
     v = atomic_variable(common, t, address, width, OP_CAS, 1, pc);
     if (!common && unlikely(E.reducing))
-        note_order(order, address, width);
+        note_order(order, address, width, 1);
     if (v->n > 1) {
         /* A failed exchange is a load of its own order, which may see older stores than an
          * exchange. */
@@ -362,6 +364,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         uint32_t places[ENGINE_MOST_STORES], n = 0, newest = v->n - 1u;
         uint32_t oldest = newest - older_for(common, t, v, h, is_sc(order), &several);
         uint32_t oldest_failed = is_sc(fail_order) ? oldest : newest - older_for(common, t, v, h, 0, &several);
+        if (!common && unlikely(E.reducing))
+            note_chances(v, oldest, *low, *high);
         for (uint32_t p = v->n; p-- > oldest_failed;) {
             m = message_in(common, history_of(v), p);
             if (may_fail || m->low != *low || m->high != *high ||
@@ -374,6 +378,8 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         fits = !may_fail || (place >= oldest && (stale == 0 || !is_chained(v, place + 1)));
     } else {
         place = 0;
+        if (!common && unlikely(E.reducing))
+            note_chances(v, 0, *low, *high);
     }
     m = message_in(common, history_of(v), place);
     if (m->low == *low && m->high == *high && fits && !(may_fail && choose(t, CHOOSE_WEAK_FAILURE, 2))) {

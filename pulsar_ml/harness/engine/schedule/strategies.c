@@ -17,6 +17,7 @@
 #include "pulsar_ml/harness/engine/schedule/reduction/estimates.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/nodes.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/picks.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/preemptions.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/races.c"
 static int32_t strategy_number(const Strategy *strategy);
 static const Strategy *configured_strategy(void);

@@ -244,11 +244,14 @@ static __attribute__((noinline)) uint32_t choose_reduced_pause(Thread *t, int64_
     int waits = until || parks, in_vain = E.stuck_rounds && E.changes == E.stuck_changes;
     uint32_t pause = waits ? PAUSE_LONG : PAUSE_ARRIVED;
     note_watched(t);
+    reduction.turned |= t->bit;
     if (t->turns > (uint32_t)E.config.turns || E.pauses + 1 >= LOOK_AGAIN)
         give_up_loops();
     reduction.hurries |= !waits;
     if (E.strategy->row.kind != STRATEGY_REDUCES || (!waits && E.config.mode != MODE_C11)) {
         /* Older stores are read in no other mode. */
+    } else if (E.live == 1 && !pause_matters(t)) {
+        /* Nobody is left who could do something between the turns. */
     } else if (in_vain || t->spun == (uint32_t)E.config.spins) {
         path_spun = 1;
     } else if (search_choose(2)) {
@@ -351,16 +354,17 @@ static inline void watch_write(Thread *t, uint32_t variable)
         wake_watchers(variable);
 }
 
-/* The last reads are the same few ones, again and again: the thread goes round a loop that waits.
- */
-static int goes_round(const Thread *t)
+/* The last reads are of the same few locations, again and again; with `same_values`, they also
+ * found nothing new: the thread goes round a loop that waits. */
+static int goes_round(const Thread *t, int same_values)
 {
     for (uint32_t period = 1; period <= MOST_PERIOD; period++) {
         uint32_t reads = 3 * period > MANY_READS ? 3 * period : MANY_READS + 1, same = period;
         while (same < reads && t->n_watched >= reads) {
             uint32_t at = (t->n_watched - 1 - same + period) % ENGINE_MOST_WATCHED;
             uint32_t before = (t->n_watched - 1 - same) % ENGINE_MOST_WATCHED;
-            if (t->watched[at] != t->watched[before] || t->watched_version[at] != t->watched_version[before])
+            if (t->watched[at] != t->watched[before] ||
+                (same_values && t->watched_version[at] != t->watched_version[before]))
                 break;
             same++;
         }
@@ -375,10 +379,11 @@ static int goes_round(const Thread *t)
  * point; the decision that it did makes a replay do so. */
 static __attribute__((noinline)) void many_reads(Thread *t)
 {
-    if (unlikely(E.reducing))
-        note_watched(t);
     if (t->n_watched <= IN_VAIN) {
-        if (E.strategy->row.kind == STRATEGY_FOLLOWS ? !choose(t, CHOOSE_TURN, 2) : !goes_round(t))
+        /* In mode sc the stores that were read say whether they were new. */
+        if (unlikely(E.reducing) && E.config.mode != MODE_SC && goes_round(t, 0))
+            note_watched(t);
+        if (E.strategy->row.kind == STRATEGY_FOLLOWS ? !choose(t, CHOOSE_TURN, 2) : !goes_round(t, 1))
             return;
         if (unlikely(E.recording) && searching())
             decision_made(t, CHOOSE_TURN, 1);

@@ -20,5 +20,6 @@ class Parts:
         together: bool = False,
         criterion: int = 0,
         ahead: bool = True,
+        one_round: bool = False,
         most_steps: int = ...,
     ) -> tuple[int, list[int], int, int]: ...

@@ -64,11 +64,12 @@ cdef class Parts:
         pass
 
     def search(self, records, *, bint together=False, int criterion=REAL_TIME, bint ahead=True,
-               int64_t most_steps=INT64_MAX):
+               bint one_round=False, int64_t most_steps=INT64_MAX):
         """Searches for an order of the records, part by part, or for all parts ``together``.
 
         The parts are searched in rounds, each with four times the steps of the one before, so that
-        a hard part hides no illegal one. ``criterion``: 0 linearizable, 1 sequentially consistent,
+        a hard part hides no illegal one; with ``one_round``, each has all steps that remain.
+        ``criterion``: 0 linearizable, 1 sequentially consistent,
         2 quiescently consistent.
 
         Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 for
@@ -91,6 +92,7 @@ cdef class Parts:
         if n >= 1 << 29:
             return OUT_OF_MEMORY, [], 0, 0
         self.ahead = ahead and criterion == REAL_TIME
+        self.one_round = one_round
         # There are at most n new parts.
         memory = <int32_t*>malloc(
             (2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t)
@@ -213,7 +215,7 @@ cdef class Parts:
         cdef int32_t* answers = end + self.parts + 1
         cdef int32_t i, part, begin
         cdef int64_t most
-        cdef int64_t few = FIRST_STEPS
+        cdef int64_t few = <int64_t>1 << 32 if self.one_round else FIRST_STEPS
         cdef bint more = True
         cdef int answer
         cdef int found = ANSWER_LEGAL
@@ -258,6 +260,7 @@ cdef class Parts:
                 elif answer == OUT_OF_TIME:
                     return answer
             few = min(4 * few, <int64_t>1 << 32)
+            more = more and not self.one_round
         for part in range(parts):
             if answers[part] != ANSWER_LEGAL:
                 self.unanswered += 1

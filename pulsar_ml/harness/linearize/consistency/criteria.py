@@ -11,23 +11,17 @@ import numpy as np
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import NEVER, RETURNED, History, frozen
 from pulsar_ml.harness.linearize.check import check
+from pulsar_ml.harness.linearize.consistency.names import CRITERIA, GUARANTEES
 from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
-from pulsar_ml.harness.linearize.consistency.sessions import GUARANTEES, check_sessions
+from pulsar_ml.harness.linearize.consistency.sessions import check_sessions
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
+from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
-from pulsar_ml.harness.linearize.searches import PROGRAM_ORDER, Searches
-from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, QUIESCENT, SEQUENTIAL, UNKNOWN
-
-# The name of each criterion on the command line, and in a sentence.
-CRITERIA = {
-    "sequential": SEQUENTIAL,
-    "quiescent": QUIESCENT,
-    **{name: name.replace("-", " ") for name in GUARANTEES[:-1]},
-    GUARANTEES[-1]: "session guarantees",
-}
+from pulsar_ml.harness.linearize.searches import PROGRAM_ORDER, TIME, Searches
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +60,16 @@ def check_criterion(
     compare-and-set registers, one of either for each key, and maps without ``append``. Raises
     UsageError for another model or criterion, and ModelError for a model that breaks its contract.
     """
+    found: Consistency | None = None
+    try:
+        with alarm(Effort.of(options.most_steps, options.timeout).deadline_ns):
+            found = answer_of(history, model, criterion, options)
+    except OutOfTime:
+        pass
+    return found or Consistency(criterion, UNKNOWN, TIME)
+
+
+def answer_of(history: History, model: Any, criterion: str, options: Options) -> Consistency:
     if criterion in GUARANTEES:
         found = check_sessions(history, model, criterion)
         return Consistency(
@@ -108,8 +112,11 @@ def sequential(history: History, model: Any, options: Options) -> Consistency:
         core: tuple[int, ...] = ()
         unexplained = ""
         if options.explain:
-            core, unexplained = program_core(searches)
-            core = with_earlier(history, core)
+            try:
+                core, unexplained = program_core(searches)
+                core = with_earlier(history, core)
+            except OutOfTime:
+                unexplained = "a core"
         return Consistency(
             name, ILLEGAL, core=core, unexplained=unexplained, steps=steps,
             configurations=configurations,

@@ -30,15 +30,13 @@ import numpy as np
 
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.linearize.consistency.names import FOLLOW, GUARANTEES, READS, YOURS
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
 from pulsar_ml.harness.models.cells import CasRegister, Register
 from pulsar_ml.harness.models.collections import KeyValueMap
 from pulsar_ml.harness.models.model import Keyed, describe_call
 
-READS, WRITES, FOLLOW, YOURS = (
-    "monotonic-reads", "monotonic-writes", "writes-follow-reads", "read-your-writes",
-)  # fmt: skip
-GUARANTEES = (YOURS, READS, FOLLOW, "session")
+WRITES = "monotonic-writes"  # no criterion alone
 MOST_STARTS = 20  # writes of a cycle from which a shorter one is searched
 FIRST = "first value"
 

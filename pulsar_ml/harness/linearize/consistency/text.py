@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from pulsar_ml.harness.histories.history import History
-from pulsar_ml.harness.linearize.consistency.criteria import CRITERIA, Consistency
-from pulsar_ml.harness.linearize.consistency.sessions import GUARANTEES
+from pulsar_ml.harness.linearize.consistency.criteria import Consistency
+from pulsar_ml.harness.linearize.consistency.names import CRITERIA, GUARANTEES
 from pulsar_ml.harness.linearize.picture import MOST_SHOWN, lanes, named
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
 from pulsar_ml.harness.models.model import describe_call

@@ -8,11 +8,15 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from libc.stdint cimport int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
+from pulsar_ml.harness.linearize.limits._memory cimport is_full
 from pulsar_ml.harness.linearize.search.table cimport (
     AN_END, ANY_CALL, IDLE_END, UNLEARNED, Table, mark_symbol, symbol_row, table_set,
 )
 
 from pulsar_ml.harness.models.model import ModelError
+
+cdef enum:
+    STATES_UNSEEN = 63  # states between two looks at the memory, less one; all bits are set
 
 cdef int64_t STATE_BYTES = 150  # of a state beyond its own size: its number and dictionary entry
 
@@ -70,6 +74,8 @@ cdef class Answers:
         if self.state_bytes > self.memory or len(self.states) >= self.most_states:
             raise StatesFull(f"the model's states take more than {self.memory} bytes")
         number = len(self.states)
+        if not number & STATES_UNSEEN and is_full():
+            raise StatesFull("out of memory: the limit is reached by the model's states")
         if numbered is not None and numbered.owner is None:
             numbered.owner, numbered.place = self, number
         else:

@@ -89,8 +89,7 @@ cdef class Checker:
     cdef int64_t spent    # the steps of the last search, over all attempts
     cdef object raised    # an exception of the model without a caller to receive it
     cdef public int64_t most_steps
-    cdef readonly int64_t searches
-    cdef readonly int64_t looked_up
+    cdef readonly int64_t searches, looked_up
 
     def __cinit__(self, learn, answer=None, leads=None, *, bint by_thread=False,
                   int64_t memory=1 << 30):
@@ -128,6 +127,10 @@ cdef class Checker:
     def close(self):
         """Let go of the model; there are no more searches."""
         self.learn = self.answer = self.leads = self.answers = None
+
+    def release(self):
+        """Free the configurations of earlier searches."""
+        pool_free(&self.depth.seen)
 
     def bytes(self) -> int:
         """The bytes of memory that the checker holds."""

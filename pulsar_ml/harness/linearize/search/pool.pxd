@@ -7,6 +7,7 @@
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
+from pulsar_ml.harness.linearize.limits._memory cimport fits
 
 
 cdef struct Pool:
@@ -23,6 +24,9 @@ cdef struct Pool:
 
 cdef enum:
     POOL_FULL = -1        # no memory, or above the limit
+    PIECE = 1 << 20       # bytes that are worth a look at the memory of the process
+    MAPPED = 33 << 20     # bytes that realloc() does not copy: larger pools grow in pieces
+    MANY_SLOTS = 1 << 16  # slots that are worth a look at the memory of the process
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -68,7 +72,10 @@ cdef inline bint pool_grow_slots(Pool* pool) noexcept nogil:
     cdef uint64_t* slots
     cdef uint64_t i, at, old
     cdef uint8_t* member
-    if pool.room * <int64_t>pool.stride + <int64_t>size * 8 > pool.limit and size > 256:
+    # For a moment there are the new slots and the old ones.
+    if pool.room * <int64_t>pool.stride + <int64_t>size * 12 > pool.limit and size > 256:
+        return False
+    if size >= MANY_SLOTS and not fits(<int64_t>size * 8):
         return False
     slots = <uint64_t*>calloc(size, sizeof(uint64_t))
     if slots is NULL:
@@ -95,6 +102,13 @@ cdef inline bint pool_grow_bytes(Pool* pool) noexcept nogil:
     cdef int64_t room = pool.room + pool.room // 2 if pool.room >= 64 else 128
     cdef int64_t bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
     cdef uint8_t* more
+    if pool.room * <int64_t>pool.stride >= MAPPED:
+        if not fits(PIECE):
+            return False
+        room = pool.room + PIECE // <int64_t>pool.stride + 1
+        bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
+    elif bytes >= PIECE and not fits(bytes):
+        return False
     if bytes > pool.limit and room > 128:
         return False
     if room >= 0xFFFFFFFELL:

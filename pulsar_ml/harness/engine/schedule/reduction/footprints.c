@@ -11,8 +11,9 @@ enum { TOUCH_READS = 1, TOUCH_WRITES = 2, TOUCH_MAY_WRITE = 4, TOUCH_OBJECT = 8,
        TOUCH_HARD = 32 };
 
 /* Touches that are no address of the code under test. KEY_ENDS: of each thread, its end and the
- * stores that leave its buffer. KEY_ONCE: initialisations that happen once. */
-enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ONCE, KEY_ENDS = 64 };
+ * stores that leave its buffer. KEY_ONCE: initialisations that happen once. KEY_SIZES: the freed
+ * blocks of each size. */
+enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ONCE, KEY_ENDS = 64, KEY_SIZES = 256 };
 #define KEY_CLOCK ((uintptr_t)&E.now_ns)
 static const uintptr_t KEY_SEQ_CST = (uintptr_t)1 << 63;   /* and an address */
 

@@ -10,6 +10,8 @@
 enum { UNREDUCED_BUFFERS = 1, UNREDUCED_LOOPS = 2, UNREDUCED_OBJECTS = 4, UNREDUCED_RACES = 8, UNREDUCED_HELD = 16,
        UNREDUCED_THREADS = 32, UNREDUCED_PYTHON = 64, UNREDUCED_LIBRARY = 128, UNREDUCED_MEMORY = 256 };
 
+enum { MOST_CHANCES = 4, ANY_CHANCE = 255 };
+
 typedef struct {
     Footprint footprint;          /* of the transition that is made from here */
     uint64_t sleep;  /* threads whose next transition was searched from here or before */
@@ -23,7 +25,11 @@ typedef struct {
     uint8_t thread;
     uint8_t waited;               /* it waits for the mutex while another thread holds it */
     uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
+    uint8_t turned;               /* a turn of a loop of its thread ended before it */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
+    /* Mode c11: ids of the stores with the value that a compare-exchange expects. */
+    uint32_t chances[MOST_CHANCES];
+    uint8_t n_chances;            /* ANY_CHANCE: it may store whatever it reads */
     uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
     uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
     uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
@@ -55,6 +61,9 @@ SHARED struct {
     uint8_t stuck;                /* the threads that are left wait for each other */
     uint64_t waiting;             /* of those, the ones that wait for a mutex */
     uint64_t begun;               /* threads that made a transition */
+    uint64_t turned;              /* threads whose last transition ended a turn of a loop */
+    uint8_t left;                 /* the execution left the bound of preemptions */
+    uint8_t analysed;             /* so were its races */
     Announced announced[REDUCED_THREADS];
     uintptr_t next_mutex;         /* of the step about to be announced */
     uint8_t next_joins, next_drains;
@@ -112,13 +121,14 @@ static __attribute__((noinline)) void note_access(const Thread *t, uintptr_t add
 }
 
 /* Mode c11: the order of seq_cst accesses matters to those of the same location and to seq_cst
- * fences; see memory.c. */
-static __attribute__((noinline)) void note_order(int order, uintptr_t address, uint32_t bytes)
+ * fences; see memory.c. Two loads have no order unless one of them takes stores from the other. */
+static __attribute__((noinline)) void note_order(int order, uintptr_t address, uint32_t bytes, int takes)
 {
     if (order != __ATOMIC_SEQ_CST || E.config.mode != MODE_C11)
         return;
     note_touch(KEY_FENCES, 1, TOUCH_OBJECT | TOUCH_READS);
-    note_touch(address | KEY_SEQ_CST, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+    note_touch(address | KEY_SEQ_CST, bytes,
+               TOUCH_OBJECT | TOUCH_READS | (takes ? TOUCH_WRITES : TOUCH_MAY_WRITE));
 }
 
 /* The node whose transition made this store; NONE: it was there from the start. */
@@ -203,10 +213,21 @@ static __attribute__((noinline)) void note_mutex(uintptr_t mutex)
         reduction.nodes[reduction.node_at - 1].acquired = mutex;
 }
 
-/* The order of allocations decides which addresses they get. */
-static __attribute__((noinline)) void note_heap(uintptr_t address, uint32_t bytes)
+/* The freed blocks of a size: an allocation looks for one, unless all stay in quarantine. */
+static __attribute__((noinline)) void note_sizes(size_t class, int mode)
 {
-    note_object(KEY_HEAP);
+    Footprint *f = current && current->controlled ? footprint_now() : NULL;
+    if (f == NULL)
+        return;
+    f->late = 1;
+    if (class < SMALL_CLASSES && E.reuse)
+        add_touch(f, KEY_SIZES + class, 1, (uint8_t)(TOUCH_OBJECT | mode));
+}
+
+/* A block is handed out again, or freed: their order decides which allocation gets which block. */
+static __attribute__((noinline)) void note_reused(size_t class, uintptr_t address, uint32_t bytes)
+{
+    note_sizes(class, TOUCH_READS | TOUCH_WRITES);
     note_touch(address, bytes, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
 }
 

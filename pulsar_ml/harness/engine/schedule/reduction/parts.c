@@ -25,14 +25,12 @@ SHARED struct {
 static void put_word(uint64_t word)
 {
     if (part.n == part.room) {
-        uint32_t room = part.room ? 2 * part.room : 1024;
-        uint64_t *more = realloc(part.words, room * sizeof *more);
-        if (more == NULL || part.n == MOST_PART_WORDS) {
+        uint64_t *more = part.n == MOST_PART_WORDS ? NULL : grown(part.words, &part.room, 1024, sizeof *more);
+        if (more == NULL) {
             part.full = 1;
             return;
         }
         part.words = more;
-        part.room = room;
     }
     part.words[part.n++] = word;
 }
@@ -40,14 +38,12 @@ static void put_word(uint64_t word)
 static Footprint *room_for_footprint(void)
 {
     if (part.n_footprints == part.footprints_room) {
-        uint32_t room = part.footprints_room ? 2 * part.footprints_room : 64;
-        Footprint *more = realloc(part.footprints, room * sizeof *more);
+        Footprint *more = grown(part.footprints, &part.footprints_room, 64, sizeof *more);
         if (more == NULL) {
             part.full = 1;
             return NULL;
         }
         part.footprints = more;
-        part.footprints_room = room;
     }
     return &part.footprints[part.n_footprints++];
 }

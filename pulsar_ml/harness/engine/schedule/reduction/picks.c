@@ -4,12 +4,10 @@
 static int reduction_reserve(void)
 {
     if (reduction.n_nodes == reduction.nodes_room) {
-        uint32_t room = reduction.nodes_room ? 2 * reduction.nodes_room : 256;
-        ReducedNode *more = realloc(reduction.nodes, room * sizeof *more);
+        ReducedNode *more = grown(reduction.nodes, &reduction.nodes_room, 256, sizeof *more);
         if (more == NULL)
             return 0;
         reduction.nodes = more;
-        reduction.nodes_room = room;
     }
     return 1;
 }
@@ -18,12 +16,10 @@ static int reduction_reserve(void)
 static int keep_value(uint32_t node, uint16_t options, uint16_t taken)
 {
     if (reduction.n_values == reduction.values_room) {
-        uint32_t room = reduction.n_values ? 2 * reduction.n_values : 256;
-        ReducedValue *more = realloc(reduction.values, room * sizeof *more);
+        ReducedValue *more = grown(reduction.values, &reduction.values_room, 256, sizeof *more);
         if (more == NULL)
             return 0;
         reduction.values = more;
-        reduction.values_room = room;
     }
     reduction.values[reduction.n_values++] = (ReducedValue){
         node, options, taken, {.start = reduction.executions}};
@@ -60,11 +56,12 @@ static void reduction_reset(void)
 static void reduction_begin(int reducing)
 {
     E.reducing = (uint8_t)reducing;
+    reduction.left = reduction.analysed = 0;
     if (!reducing)
         return;
     reduction.node_at = reduction.value_at = 0;
     reduction.stuck = reduction.nothing_new = 0;
-    reduction.waiting = reduction.begun = 0;
+    reduction.waiting = reduction.begun = reduction.turned = 0;
     reduction.ready = ~UINT64_C(0);
     reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
     reduction.quiet = reduction.hurries = 0;
@@ -225,8 +222,10 @@ static void begin_transition(ReducedNode *node)
         f->n = f->late = f->announced = 0;
         f->all = next->all | reduction.quiet;
         node->quiet = reduction.quiet;
+        node->turned = reduction.turned >> thread & 1;
         node->acquired = 0;
         node->stored = node->read = 0;
+        node->n_chances = ANY_CHANCE;
         node->waited = next->mutex != 0;
         node->enabler = reduction.enablers[node->thread];
         if (next->address) {
@@ -243,6 +242,7 @@ static void begin_transition(ReducedNode *node)
     if (unlikely(E.config.symmetric) && !(reduction.begun >> thread & 1) && !is_buffer(thread))
         note_begun(thread);
     *next = (Announced){0};
+    reduction.turned &= ~(UINT64_C(1) << thread);
     reduction.quiet = 0;
     reduction.node_at++;
 }

@@ -76,33 +76,51 @@ static uint32_t last_taken(uint32_t at, uintptr_t mutex)
     return NONE;
 }
 
-/* Mode c11: the loads of a location that could have read the store from node `at`, had it come
- * first. A read-modify-write may then read another store than it did. One that failed to exchange
- * might have exchanged what another one took. */
-static int analyse_reads(uint32_t at)
+/* Mode c11: could the transition from node `at` store something before the one from node `first`? A
+ * compare-exchange has to find what it expects then. */
+static int could_store(uint32_t at, uint32_t first)
+{
+    const ReducedNode *node = &reduction.nodes[at];
+    if (node->n_chances == ANY_CHANCE)
+        return 1;
+    for (int i = 0; i < node->n_chances; i++) {
+        uint32_t maker = at;
+        while (maker-- > 0 && (reduction.nodes[maker].stored != node->chances[i] || node->chances[i] == 0))
+            ;
+        if (maker == NONE || maker < first ||
+            (maker > first && !is_before(&reduction.nodes[first], &reduction.nodes[maker])))
+            return 1;
+    }
+    return 0;
+}
+
+/* Mode c11: the load from node `first` could have read the store from node `at`, had it come first.
+ * A read-modify-write may then read another store than it did. One that failed to exchange might
+ * have exchanged what another one took. */
+static int could_have_read(uint32_t at, uint32_t first, Clash known)
+{
+    const ReducedNode *node = &reduction.nodes[at], *other = &reduction.nodes[first];
+    if (other->stored)
+        known = clash(&other->footprint, &node->footprint, SECOND_UNSURE);
+    return known == READ_CLASH && could_store(at, first);
+}
+
+/* Mode c11: what the transition read came before it. */
+static void join_read(uint32_t at)
 {
     ReducedNode *node = &reduction.nodes[at];
-    for (uint32_t i = at; i-- > 0;) {
-        const ReducedNode *other = &reduction.nodes[i];
-        if (other->thread == node->thread || is_before(other, node) ||
-            clash(&other->footprint, &node->footprint, other->stored ? SECOND_UNSURE : BOTH_KNOWN) != READ_CLASH)
-            continue;
-        if (!reverse_race(i, at, node->thread, &node->footprint))
-            return 0;
-    }
     for (uint32_t i = at; node->read && i-- > 0;)
         if (reduction.nodes[i].stored == node->read) {
             join_clocks(node, &reduction.nodes[i]);
             break;
         }
-    return 1;
 }
 
 /* What must come before the transition from node `at`, and its races. */
 static int analyse(uint32_t at)
 {
     ReducedNode *node = &reduction.nodes[at];
-    int thread = node->thread;
+    int thread = node->thread, in_c11 = E.config.mode == MODE_C11;
     uint32_t taken = NONE;
     memset(node->clock, 0, sizeof node->clock);
     for (uint32_t i = at; i-- > 0;)
@@ -122,15 +140,18 @@ static int analyse(uint32_t at)
     }
     for (uint32_t i = at; i-- > 0;) {
         ReducedNode *other = &reduction.nodes[i];
-        if (other->thread == thread || is_before(other, node) ||
-            clash(&other->footprint, &node->footprint, BOTH_KNOWN) != ORDER_CLASH)
+        Clash how;
+        if (other->thread == thread || is_before(other, node))
             continue;
-        if (!clash_is_hard(other, node) && !reverse_race(i, at, thread, &node->footprint))
-            return 0;
-        join_clocks(node, other);
+        how = clash(&other->footprint, &node->footprint, BOTH_KNOWN);
+        if (how == ORDER_CLASH ? !clash_is_hard(other, node) : in_c11 && could_have_read(at, i, how))
+            if (!reverse_race(i, at, thread, &node->footprint))
+                return 0;
+        if (how == ORDER_CLASH)
+            join_clocks(node, other);
     }
-    if (E.config.mode == MODE_C11 && !analyse_reads(at))
-        return 0;
+    if (in_c11)
+        join_read(at);
     return taken == NONE || reverse_race(taken, at, thread, &node->footprint);
 }
 
@@ -177,12 +198,20 @@ static int try_all(void)
 
 static int analyse_execution(void)
 {
+    uint32_t beyond;
     int ended = E.live == 0 || E.failure.kind == FAIL_DEADLOCK || E.failure.kind == END_BLOCKED;
     if (!ended && reduction.n_nodes)
         reduction.nodes[reduction.n_nodes - 1].footprint.all = 1;
     for (uint32_t i = reduction.changed; i < reduction.n_nodes; i++)
         if (!analyse(i))
             return 0;
+    beyond = leaves_bound(reduction.changed > reduction.floor_nodes ? reduction.changed : reduction.floor_nodes);
+    if (beyond != NONE) {
+        reduction.left = 1;
+        reduction.known = 0;
+        end_path(beyond);
+        return try_all();
+    }
     for (uint64_t rest = reduction.waiting; rest; rest &= rest - 1)
         if (!analyse_waiting(__builtin_ctzll(rest)))
             return 0;

@@ -33,3 +33,21 @@ static __attribute__((noinline)) uint32_t reduced_place(Thread *t, const Variabl
         ids[i] = message_at(v, places[i])->id;
     return choose_new_read(t, ids, n);
 }
+
+/* Mode c11: a compare-exchange is about to read the store at one of the places from this one on. */
+static __attribute__((noinline)) void note_chances(const Variable *v, uint32_t oldest, uint64_t low, uint64_t high)
+{
+    ReducedNode *node = footprint_now() ? &reduction.nodes[reduction.node_at - 1] : NULL;
+    if (node == NULL || E.config.mode != MODE_C11)
+        return;
+    node->n_chances = E.forgot ? ANY_CHANCE : 0;
+    for (uint32_t p = oldest; p < v->n && node->n_chances != ANY_CHANCE; p++) {
+        const Message *m = message_at(v, p);
+        if (m->low != low || m->high != high)
+            continue;
+        if (node->n_chances == MOST_CHANCES)
+            node->n_chances = ANY_CHANCE;
+        else
+            node->chances[node->n_chances++] = m->id;
+    }
+}

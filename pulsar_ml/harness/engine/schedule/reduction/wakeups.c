@@ -9,6 +9,16 @@ typedef struct {
 
 SHARED struct { Wakeup *all; uint32_t n, room, unused; } wakeups = {.unused = NONE};
 
+/* The array with twice its room, or with the least one at first. NULL without memory. */
+static void *grown(void *array, uint32_t *room, uint32_t least, size_t bytes)
+{
+    uint32_t wanted = *room ? 2 * *room : least;
+    void *more = realloc(array, wanted * bytes);
+    if (more)
+        *room = wanted;
+    return more;
+}
+
 static uint32_t new_wakeup(void)
 {
     uint32_t at = wakeups.unused;
@@ -17,12 +27,10 @@ static uint32_t new_wakeup(void)
         return at;
     }
     if (wakeups.n == wakeups.room) {
-        uint32_t room = wakeups.room ? 2 * wakeups.room : 1024;
-        Wakeup *more = realloc(wakeups.all, room * sizeof *more);
+        Wakeup *more = grown(wakeups.all, &wakeups.room, 1024, sizeof *more);
         if (more == NULL)
             return NONE;
         wakeups.all = more;
-        wakeups.room = room;
     }
     return wakeups.n++;
 }

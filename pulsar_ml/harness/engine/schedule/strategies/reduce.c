@@ -26,6 +26,9 @@ static const Strategy REDUCE = {
 
 static int reduces(void) { return configured_strategy()->row.kind == STRATEGY_REDUCES; }
 
+/* Of a search that takes every schedule. */
+static int32_t most_preemptions(void) { return E.config.preemptions < 0 ? INT32_MAX : E.config.preemptions; }
+
 /* The reduction was given up: the search takes every schedule from here on. A part of a search
  * ends, because the whole has to begin again. */
 static int search_unreduced(void)
@@ -35,7 +38,7 @@ static int search_unreduced(void)
     if (reduction.ended)
         return 0;
     E.config.strategy = strategy_number(&ENUMERATE);
-    E.config.bound = INT32_MAX;
+    E.config.bound = most_preemptions();
     path_length = 0;
     return 1;
 }
@@ -49,13 +52,13 @@ static int reduction_open(void)
     reduction.unreduced = 0;
     reduction.ended = 0;
     if (configured_strategy() == &ENUMERATE)
-        E.config.bound = INT32_MAX;
+        E.config.bound = most_preemptions();
     if (!reduces())
         return 1;
     if (E.config.unreduced) {     /* so it was before, and the path is of such a search */
         reduction.unreduced = E.config.unreduced;
         E.config.strategy = strategy_number(&ENUMERATE);
-        E.config.bound = INT32_MAX;
+        E.config.bound = most_preemptions();
         return 1;
     }
     if (E.config.mode == MODE_TSO && E.config.n_changes)
@@ -80,14 +83,24 @@ static int path_is_left(void)
     return path_at < path_length;
 }
 
+/* Behind an execution: its races, and whether it left the bound of preemptions. */
+static void search_look(void)
+{
+    if (!E.reducing || reduction.analysed)
+        return;
+    reduction.analysed = 1;
+    if (!reduction.unreduced && !analyse_execution())
+        reduction.unreduced |= UNREDUCED_MEMORY;
+    path_pruned = reduction.left;
+}
+
 /* Behind an execution of a search: goes to the next path. 0 when there is none left. */
 static int search_next(void)
 {
     if (!reduces())
         return search_advance();
     reduction.executions++;
-    if (!reduction.unreduced && !analyse_execution())
-        reduction.unreduced |= UNREDUCED_MEMORY;
+    search_look();
     if (reduction.unreduced)
         return search_unreduced();
     keep_footprints();

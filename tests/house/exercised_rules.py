@@ -1,0 +1,62 @@
+"""The rule of the suites: each native function is reached from some suite's operations."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+
+from tests.house.architecture_rules import Sources, under
+from tests.house.native_rules import strip
+
+# Functions that no operation reaches, and the tests that call them instead.
+ELSEWHERE: Mapping[str, str] = {
+    "cache_manager_miss": "tests/core/test_cache_size.py",
+    "eviction_thread_forget": "tests/core/face/test_forks.py",
+    "eviction_thread_go_on": "tests/core/face/test_forks.py",
+    "eviction_thread_hold": "tests/core/face/test_forks.py",
+    "eviction_thread_serves": "tests/core/test_cache_size.py",
+    "position_is_stored": "tests/core/test_positions.py",
+    "range_cache_look": "tests/core/test_range_cache.py",
+}
+FUNCTION = re.compile(r"^cdef (?:inline )?[^(=\n]*?\b(\w+)\(", re.MULTILINE)
+CIMPORT = re.compile(r"^from [\w.]+ cimport (\([^)]*\)|[^\n]*)", re.MULTILINE)
+
+
+def functions(text: str) -> Iterator[tuple[str, str]]:
+    """Yields the name of each function of a source and the code from there to the next one."""
+    starts = list(FUNCTION.finditer(text))
+    ends = [start.start() for start in starts[1:]] + [len(text)]
+    for start, end in zip(starts, ends, strict=False):
+        yield start[1], text[start.end() : end]
+
+
+def words(text: str) -> set[str]:
+    return set(re.findall(r"\w+", text))
+
+
+def native_functions_are_exercised(sources: Sources) -> list[str]:
+    places: dict[str, str] = {}
+    calls: dict[str, set[str]] = {}
+    for path, text in under(sources, "pulsar_ml/structures", ends=(".pxd",)):
+        for name, body in functions(strip(text)):
+            places[name], calls[name] = path, words(body)
+    reached: set[str] = set()
+    waiting: set[str] = set()
+    for _, text in under(sources, "pulsar_ml/operations", ends=(".pxd",)):
+        waiting |= words(CIMPORT.sub("", strip(text))) & set(places)
+    while waiting:
+        name = waiting.pop()
+        reached.add(name)
+        waiting |= (calls[name] & set(places)) - reached
+    found = [
+        f"{places[name]}: no operation of a suite reaches {name}; add one, with a step of its model"
+        for name in sorted(set(places) - reached - set(ELSEWHERE))
+    ]
+    found += [
+        f"{name} is reached by an operation now; take it out of ELSEWHERE"
+        for name in sorted(set(ELSEWHERE) & reached)
+    ]
+    for name, test in ELSEWHERE.items():
+        if name in places and test not in sources:
+            found.append(f"{test}, which should call {name}, does not exist")
+    return found

@@ -1,0 +1,1 @@
+"""Tests of the limits of steps, memory and time."""

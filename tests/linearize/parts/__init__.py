@@ -1,0 +1,1 @@
+"""Tests of parts that are checked side by side."""
