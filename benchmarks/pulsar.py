@@ -18,7 +18,7 @@ from functools import partial
 from operator import itemgetter
 from typing import NamedTuple
 
-from benchmarks.measure import Benchmark
+from benchmarks.measure import Benchmark, ratio
 from benchmarks.peers import pulsar
 from benchmarks.structures.range_cache import (
     COUNT,
@@ -34,7 +34,7 @@ from benchmarks.structures.range_cache import (
     range_read,
     readers,
 )
-from benchmarks.structures.removal_queue import STAGES, stage
+from benchmarks.structures.removal_queue import STAGES, all_stages, one_pass, stage
 
 NEWEST, OLDEST = "5.0.1", "4.2.4"
 
@@ -69,8 +69,8 @@ ROWS = (
     Row("put with eviction", "put", put_and_evict, 3),
     Row("duplicate", "duplicate", duplicate, 3),
     Row("range read, an entry", "range", range_read, 3),
-    Row("time pass, an entry", "time", lambda: filled().evict(True) / COUNT, 3),
-    Row("size pass, an entry", "size", lambda: filled().evict(False) / COUNT, 3),
+    Row("time pass, an entry", "time", lambda: one_pass(True), 3),
+    Row("size pass, an entry", "size", lambda: one_pass(False), 3),
     Row("remove range, an entry", "remove", lambda: filled().remove_range() / COUNT, 3),
     Row("hit, random in 100,000", "random", lambda: hit(COUNT, True), 3),
     Row("miss", "miss", lambda: filled().miss(READS) / READS, 3),
@@ -148,6 +148,11 @@ def columns(row: Row) -> Iterator[Benchmark]:
 def stages() -> Iterator[Benchmark]:
     for number, name in enumerate(STAGES):
         yield Benchmark(f"pulsar: eviction of an entry, {name}", partial(stage, number))
+    yield Benchmark(
+        "pulsar: stages of an eviction over an entry of a time pass",
+        ratio(all_stages, partial(one_pass, True)),
+        unit="x",
+    )
 
 
 BENCHMARKS = (

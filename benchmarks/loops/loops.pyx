@@ -16,6 +16,7 @@ from pulsar_ml.structures.entry cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_fill, wrapper_read, wrapper_recycle,
+    wrapper_unchanged,
 )
 from pulsar_ml.structures.map_pages cimport (
     MapBranch, MapMemory, MapPage, map_memory_destroy, map_memory_init,

@@ -125,7 +125,8 @@ def entry_wrapper(int64_t count) -> int:
         wrapper_fill(&wrapper, position(1, 2), 3, 4, 5, 6)
         start = monotonic_ns()
         for i in range(count):
-            hits += wrapper_read(&wrapper, position(1, 2), 4, &stamp) == 3
+            hits += (wrapper_read(&wrapper, position(1, 2), 4, &stamp) == 3
+                     and wrapper_unchanged(&wrapper, stamp))
         start = monotonic_ns() - start
     if hits != count:
         raise AssertionError("an undisturbed read missed")

@@ -18,7 +18,8 @@ from pulsar_ml.operations.wrapper_world cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, NO_LEDGER, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_key, wrapper_mark_requeued, wrapper_read,
+    wrapper_key, wrapper_look, wrapper_mark_accessed, wrapper_mark_requeued, wrapper_read,
+    wrapper_unchanged,
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size
 from pulsar_ml.structures.position cimport Position
@@ -107,15 +108,24 @@ cdef inline void ew_fill(
     ew_watch_lock(world, thread, handle, violation)
 
 
-# The word is the value read, 0 when the wrapper holds something else by now.
+# The word is the value read, 0 when the wrapper holds something else by now. Every third key is
+# read in the way of a hit, which validates last.
 cdef inline void ew_look(
     WrapperWorld* world, int32_t thread, uint32_t handle, int64_t key, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
+    cdef EntryWrapper* wrapper = wrapper_at(&world.pool, handle)
     cdef uint64_t stamp
-    cdef uint32_t value = wrapper_read(wrapper_at(&world.pool, handle), ew_position(key), ew_owner(key),
-                                       &stamp)
+    cdef uint32_t value
+    # Turns when a write section came between.
+    while key % 3 == 1:
+        value = wrapper_read(wrapper, ew_position(key), ew_owner(key), &stamp)
+        if not value or wrapper_unchanged(wrapper, stamp):
+            break
+    else:
+        value = wrapper_look(wrapper, ew_position(key), ew_owner(key))
     if value:
+        wrapper_mark_accessed(wrapper)
         ew_expect_value(key, value, violation)
     result.words[0] = value
     ew_watch_lock(world, thread, handle, violation)

@@ -3,8 +3,8 @@
 #
 # Origin       RangeCacheEntryWrapper (Pulsar 4.1, PIP-430). Keys are values here, so "the same key
 #              instance" becomes "equal position and the same owning cache".
-# Threads      wrapper_read: any thread, on any wrapper it found, however stale; wrapper_holds as
-#              well, for a guess. Everything else: inside the wrapper's write section.
+# Threads      wrapper_look, wrapper_read, wrapper_mark_accessed: any thread, on any wrapper it
+#              found, however stale. Everything else: inside the wrapper's write section.
 #              wrapper_recycle: the eviction policy after it let go of it, or the thread that
 #              emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
@@ -14,23 +14,26 @@
 #              EW-5 (I30) an incarnation starts with a requeue count of 0 and not accessed, but for
 #              the late mark of a stale reader.
 # Ordering     See stamped_lock.pxd. Key, value and owner are relaxed cells because they are read
-#              under an optimistic stamp. `accessed` orders nothing.
+#              under an optimistic stamp. The release fence in stamped_lock_write -> the acquire of
+#              the value in wrapper_read: its entry is looked at before the stamp is validated.
+#              `accessed` orders nothing.
 # Reclamation  Type-stable: wrappers go back to their pool and stay mapped.
-# Not promised `accessed` may be set by a read whose retain then fails, and may land on a later
-#              incarnation: a spurious "recently used".
+# Not promised The mark `accessed` of a slow reader may land on a later incarnation: a spurious
+#              "recently used".
 
 from libc.stdint cimport UINT16_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
 from pulsar_ml.structures.object_pool cimport Pool, pool_give, pool_init, pool_place
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.stamped_lock cimport (
-    stamped_lock_read, stamped_optimistic, stamped_unlock_read, stamped_validate,
+    stamped_lock_read, stamped_optimistic, stamped_unlock_read, stamped_validate, stamped_wait,
 )
 from pulsar_ml.structures.status cimport Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, pml_u8, u32_load_relaxed,
-    u32_store_relaxed, u8_load_relaxed, u8_store_relaxed,
+    i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, pml_u8, u32_load_acquire,
+    u32_load_relaxed, u32_store_relaxed, u8_load_relaxed, u8_store_relaxed,
 )
+from pulsar_ml.sync.branch cimport likely
 
 
 cdef enum:
@@ -85,7 +88,7 @@ cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
     wrapper.requeue_count = 0
 
 
-# Inside the write section: whether this incarnation holds `key` for `owner`. Outside, a guess.
+# Inside the write section: True if this incarnation holds `key` for `owner`. Outside, a guess.
 cdef inline bint wrapper_holds(const EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
     return (i64_load_relaxed(&wrapper.entry_id) == key.entry_id
             and i64_load_relaxed(&wrapper.ledger_id) == key.ledger_id
@@ -111,18 +114,15 @@ cdef inline int64_t wrapper_clear(
 
 
 # The entry under `key` of `owner` as one write section left it, or 0. Takes no lock unless a write
-# section is running. `stamp` is for wrapper_unchanged.
-cdef inline uint32_t wrapper_look(
-    EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
-) noexcept nogil:
-    stamp[0] = stamped_optimistic(&wrapper.lock)
+# section is running.
+cdef inline uint32_t wrapper_look(EntryWrapper* wrapper, Position key, uint32_t owner) noexcept nogil:
+    cdef uint64_t stamp = stamped_optimistic(&wrapper.lock)
     cdef int64_t ledger_id = i64_load_relaxed(&wrapper.ledger_id)
     cdef int64_t entry_id = i64_load_relaxed(&wrapper.entry_id)
     cdef uint32_t value = u32_load_relaxed(&wrapper.value)
     cdef uint32_t holder = u32_load_relaxed(&wrapper.owner)
-    if not stamped_validate(&wrapper.lock, stamp[0]):
+    if not stamped_validate(&wrapper.lock, stamp):
         stamped_lock_read(&wrapper.lock)
-        stamp[0] = stamped_optimistic(&wrapper.lock)
         ledger_id = i64_load_relaxed(&wrapper.ledger_id)
         entry_id = i64_load_relaxed(&wrapper.entry_id)
         value = u32_load_relaxed(&wrapper.value)
@@ -133,19 +133,36 @@ cdef inline uint32_t wrapper_look(
     return value
 
 
-# getValue: wrapper_look, and a hit marks the wrapper as accessed.
+# getValue: an entry, which is the one under `key` of `owner` if wrapper_unchanged agrees
+# afterwards; or 0, as one write section left it. Waits for a write section that is running.
 cdef inline uint32_t wrapper_read(
-    EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
+    const EntryWrapper* wrapper, Position key, uint32_t owner, uint64_t* stamp
 ) noexcept nogil:
-    cdef uint32_t value = wrapper_look(wrapper, key, owner, stamp)
+    cdef uint32_t value
+    # Turns when a write section came between and nothing was seen.
+    while True:
+        stamp[0] = stamped_wait(&wrapper.lock)
+        if likely(wrapper_holds(wrapper, key, owner)):
+            # Pairs with the fence before wrapper_fill: the caller looks at the entry before it
+            # validates.
+            value = u32_load_acquire(&wrapper.value)
+            if likely(value != 0):
+                return value
+        # A thread that saw the key go must not find it in the map afterwards.
+        if wrapper_unchanged(wrapper, stamp[0]):
+            return 0
+
+
+# A hit, outside the lock.
+cdef inline void wrapper_mark_accessed(EntryWrapper* wrapper) noexcept nogil:
     # Only when it changes something: the line is shared by all readers.
-    if value and not u8_load_relaxed(&wrapper.accessed):
+    if not u8_load_relaxed(&wrapper.accessed):
         u8_store_relaxed(&wrapper.accessed, 1)
-    return value
 
 
-# True if no write section began since wrapper_read answered the stamp. Then the wrapper kept its
-# reference to the entry meanwhile, and a reference retained in between is of that entry.
+# True if no write section began since wrapper_read answered the stamp. Then its answer is of one
+# section, the wrapper kept its reference to the entry meanwhile, and a reference retained in
+# between is of that entry.
 cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) noexcept nogil:
     return stamped_validate(&wrapper.lock, stamp)
 

@@ -33,7 +33,8 @@ from pulsar_ml.structures.entry cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_look, wrapper_pool_init, wrapper_read, wrapper_recycle, wrapper_unchanged,
+    wrapper_look, wrapper_mark_accessed, wrapper_pool_init, wrapper_read, wrapper_recycle,
+    wrapper_unchanged,
 )
 from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
@@ -64,6 +65,7 @@ from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32,
     u32_load_relaxed, u32_store_relaxed, u32_store_release, u8_load_relaxed,
 )
+from pulsar_ml.sync.branch cimport likely, unlikely
 
 
 cdef enum:
@@ -310,18 +312,19 @@ cdef inline uint32_t range_cache_retain(
     # Turns when a write section came between: a removal, which ends in a miss, or a requeue.
     while True:
         entry = wrapper_read(wrapper, key, cache.number, &stamp)
-        if not entry:
+        if unlikely(not entry):
             return 0
         held = entry_at(&memory.entries, entry)
-        if refcount_retain(&held.references):
-            if wrapper_unchanged(wrapper, stamp):
+        if likely(refcount_retain(&held.references)):
+            if likely(wrapper_unchanged(wrapper, stamp)):
                 break
             entry_release(&memory.entries, entry, 1)
         elif wrapper_unchanged(wrapper, stamp):
             return 0
-    # The wrapper's reference and ours, and its position, unless a holder released too often.
-    if refcount_value(&held.references) > 1 and entry_is_at(held, key):
-        if cache.touch is not NULL:
+    # Its position, unless a holder released too often.
+    if likely(entry_is_at(held, key)):
+        wrapper_mark_accessed(wrapper)
+        if unlikely(cache.touch is not NULL):
             cache.touch(cache.intake, handle, wrapper)
         return entry
     entry_release(&memory.entries, entry, 1)
@@ -330,18 +333,28 @@ cdef inline uint32_t range_cache_retain(
 
 cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_recall(&cache.map, key)
-    # A page that was recalled may be another cache's by now, with its handle under this position.
-    if not handle or not wrapper_holds(wrapper_at(&cache.memory.wrappers, handle), key, cache.number):
-        handle = map_find(&cache.map, key)
-    return range_cache_retain(cache, handle, key) if handle else 0
+    cdef uint32_t entry = 0
+    cdef uint32_t found
+    cdef bint proved = False
+    # Turns once: a page that was recalled may be another cache's by now, with its handle under this
+    # position, so only a handle of map_find tells of a miss.
+    while True:
+        if likely(handle != 0):
+            entry = range_cache_retain(cache, handle, key)
+        if likely(entry != 0 or proved):
+            return entry
+        found = map_find(&cache.map, key)
+        if found == handle:
+            return 0
+        handle = found
+        proved = True
 
 
 cdef inline bint range_cache_exists(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_find(&cache.map, key)
-    cdef uint64_t stamp
     # The handle may stand in a page that serves another range by now: the wrapper's key shows that.
     return handle != 0 and wrapper_look(
-        wrapper_at(&cache.memory.wrappers, handle), key, cache.number, &stamp) != 0
+        wrapper_at(&cache.memory.wrappers, handle), key, cache.number) != 0
 
 
 # Starts a read of [first, last].

@@ -21,6 +21,7 @@ from pulsar_ml.sync.atomics cimport (
     fence_acquire, fence_release, pml_u64, u64_cas_weak_acquire, u64_fetch_sub_release,
     u64_load_acquire, u64_load_relaxed, u64_store_release,
 )
+from pulsar_ml.sync.branch cimport unlikely
 from pulsar_ml.sync.wait cimport spin
 
 
@@ -69,6 +70,17 @@ cdef inline uint64_t stamped_optimistic(const pml_u64* lock) noexcept nogil:
     # Pairs with the release in stamped_unlock_write. A stamp taken inside a write section carries
     # the writer bit and never validates.
     return u64_load_acquire(lock)
+
+
+# A stamp without the writer bit: waits for a write section that is running, and takes nothing.
+cdef inline uint64_t stamped_wait(const pml_u64* lock) noexcept nogil:
+    cdef uint64_t stamp = stamped_optimistic(lock)
+    cdef uint32_t turn = 0
+    # Ends when the writer has left.
+    while unlikely((stamp & STAMPED_WRITER) != 0):
+        turn = spin(turn)
+        stamp = stamped_optimistic(lock)
+    return stamp
 
 
 cdef inline bint stamped_validate(const pml_u64* lock, uint64_t stamp) noexcept nogil:

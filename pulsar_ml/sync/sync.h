@@ -107,6 +107,10 @@ PML_INLINE void *pml_alloc_zeroed(size_t n, size_t size)
 PML_INLINE void pml_free(void *p) { free(p); }
 PML_INLINE void pml_prefetch(const void *p) { __builtin_prefetch(p); }
 
+/* Branches. */
+PML_INLINE int pml_likely(int condition) { return __builtin_expect(condition != 0, 1); }
+PML_INLINE int pml_unlikely(int condition) { return __builtin_expect(condition != 0, 0); }
+
 /* Bits; the lowest one of a word that is not zero. */
 PML_INLINE int pml_count_ones(uint64_t word) { return __builtin_popcountll(word); }
 PML_INLINE int pml_lowest_one(uint64_t word) { return __builtin_ctzll(word); }

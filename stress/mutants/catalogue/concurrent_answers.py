@@ -46,7 +46,7 @@ return (not stamp & STAMPED_WRITER
         file="structures/entry_wrapper.pxd",
         old=VALIDATED,
         new="""
-if not stamped_validate(&wrapper.lock, stamp[0]):
+if not stamped_validate(&wrapper.lock, stamp):
     return 0
 """,
         suite="entry_wrapper",
@@ -60,9 +60,8 @@ if not stamped_validate(&wrapper.lock, stamp[0]):
         file="structures/entry_wrapper.pxd",
         old=VALIDATED,
         new="""
-if not stamped_validate(&wrapper.lock, stamp[0]):
+if not stamped_validate(&wrapper.lock, stamp):
     stamped_lock_read(&wrapper.lock)
-    stamp[0] = stamped_optimistic(&wrapper.lock)
     ledger_id = i64_load_relaxed(&wrapper.ledger_id)
     entry_id = i64_load_relaxed(&wrapper.entry_id)
     value = (value & ~<uint32_t>63) | (u32_load_relaxed(&wrapper.value) & 63)

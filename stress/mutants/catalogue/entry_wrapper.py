@@ -9,9 +9,8 @@ FILE = "structures/entry_wrapper.pxd"
 STALE = 8  # from here on a place means the wrapper that was churned last
 
 VALIDATED = """
-if not stamped_validate(&wrapper.lock, stamp[0]):
+if not stamped_validate(&wrapper.lock, stamp):
     stamped_lock_read(&wrapper.lock)
-    stamp[0] = stamped_optimistic(&wrapper.lock)
     ledger_id = i64_load_relaxed(&wrapper.ledger_id)
     entry_id = i64_load_relaxed(&wrapper.entry_id)
     value = u32_load_relaxed(&wrapper.value)
@@ -38,9 +37,8 @@ MUTANTS: tuple[Mutant, ...] = (
         file=FILE,
         old=VALIDATED,
         new="""
-if not stamped_validate(&wrapper.lock, stamp[0]):
+if not stamped_validate(&wrapper.lock, stamp):
     stamped_lock_read(&wrapper.lock)
-    stamp[0] = stamped_optimistic(&wrapper.lock)
     stamped_unlock_read(&wrapper.lock)
 """,
         suite="entry_wrapper",

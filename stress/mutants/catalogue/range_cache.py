@@ -7,8 +7,8 @@ from stress.mutants.catalogue.mutant import Mutant
 FILE = "structures/range_cache.pxd"
 
 RETAIN = """
-if refcount_retain(&held.references):
-    if wrapper_unchanged(wrapper, stamp):
+if likely(refcount_retain(&held.references)):
+    if likely(wrapper_unchanged(wrapper, stamp)):
         break
     entry_release(&memory.entries, entry, 1)
 elif wrapper_unchanged(wrapper, stamp):
@@ -32,19 +32,11 @@ if found and cache.queue is NULL:
 
 OWN_REFERENCE = "retained = refcount_retain(&held.references)"
 
-RETAIN = """
-if refcount_retain(&held.references):
-    if wrapper_unchanged(wrapper, stamp):
-        break
-    entry_release(&memory.entries, entry, 1)
-elif wrapper_unchanged(wrapper, stamp):
-    return 0
-"""
-
 HIT = """
-# The wrapper's reference and ours, and its position, unless a holder released too often.
-if refcount_value(&held.references) > 1 and entry_is_at(held, key):
-    if cache.touch is not NULL:
+# Its position, unless a holder released too often.
+if likely(entry_is_at(held, key)):
+    wrapper_mark_accessed(wrapper)
+    if unlikely(cache.touch is not NULL):
         cache.touch(cache.intake, handle, wrapper)
     return entry
 """
@@ -259,7 +251,8 @@ stamped_unlock_write(&wrapper.lock)
         file=FILE,
         old=HIT,
         new="""
-if refcount_value(&held.references) > 1 and entry_is_at(held, key):
+if entry_is_at(held, key):
+    wrapper_mark_accessed(wrapper)
     if cache.touch is not NULL:
         stamped_lock_write(&wrapper.lock)
         cache.touch(cache.intake, handle, wrapper)
@@ -445,33 +438,16 @@ if found:
         cimports="from pulsar_ml.structures.position cimport position",
     ),
     Mutant(
-        id="H06b",
-        title="a read does not check that the cache still holds its reference",
-        origin="before #22789",
-        file=FILE,
-        old=HIT,
-        new="""
-if entry_matches(&memory.entries, entry, key):
-    if cache.touch is not NULL:
-        cache.touch(cache.intake, handle, wrapper)
-    return entry
-""",
-        suite="range_cache",
-        breaks="I16",
-        equivalent="The wrapper did not change while the entry was retained, so it held its reference; a "
-        "count of 1 takes a caller that released too often, and then no answer is right.",
-    ),
-    Mutant(
         id="H06c",
         title="a read does not compare the position of the entry that it retained",
         origin="before #22789",
         file=FILE,
         old=HIT,
         new="""
-if entry_references(&memory.entries, entry) > 1:
-    if cache.touch is not NULL:
-        cache.touch(cache.intake, handle, wrapper)
-    return entry
+wrapper_mark_accessed(wrapper)
+if cache.touch is not NULL:
+    cache.touch(cache.intake, handle, wrapper)
+return entry
 """,
         suite="range_cache",
         breaks="I1, I10",
