@@ -9,7 +9,7 @@ Python; rows with "Python model" use one all the same, as a user's own model wou
 with "kept checker" reuse the checker, as a campaign does. A history without a verdict counts as
 infinite.
 
-Behind these come the rows beside Porcupine (``benchmarks/porcupine.py``), some 500: use
+Behind these come the rows beside Porcupine (``benchmarks/histories/porcupine.py``), some 500: use
 ``--repeats 1``.
 """
 
@@ -30,8 +30,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from benchmarks.histories.porcupine import BENCHMARKS as BESIDE_PORCUPINE
 from benchmarks.measure import Benchmark
-from benchmarks.porcupine import BENCHMARKS as BESIDE_PORCUPINE
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.generated import Cell, Line, short_cache_runs, simulate
 from pulsar_ml.harness.histories.history import History, Operation, history_of

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from benchmarks import classes
 from benchmarks.peers import genmc, loom
-from benchmarks.searches import guidance
+from benchmarks.searches import classes, guidance
 
 BENCHMARKS = (*guidance.BENCHMARKS, *loom.ROWS, *genmc.ROWS, *classes.ROWS)

@@ -256,7 +256,8 @@ cdef inline void ack_check_places(
     cdef int64_t place
     for place in range(AK_SPREAD):
         if ack_state_contains(state, position(1, 2 * place + 1)) != (added[place] or place < up_to):
-            violate(violation, b"AR-3", b"entry %lld is acknowledged or not, unlike it was", 2 * place + 1, 0, 0)
+            violate(
+                violation, b"AR-3", b"entry %lld is acknowledged or not, unlike it was", 2 * place + 1, 0, 0)
 
 
 # apart(entries, step, up_to): a state of its own, of which so many entries that do not touch each

@@ -86,8 +86,8 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class DelayedCall:
-    """A call under way: the place of its view, what of its topic was sure and whether the view was
-    closed when it began, and the buckets of messages that others began to add meanwhile."""
+    """A call under way. When it began: the place of its view, its topic's sure messages, whether
+    the view was closed. Meanwhile: the buckets of messages that others began to add."""
 
     operation: str
     place: int
@@ -145,11 +145,10 @@ class Model:
         self.tick = settings["tick"]
         self.rule = Rule(self.tick, bool(settings["strict"]))
         self.lookahead = settings["lookahead"]
-        self.clocks = [
-            settings["start"] + i * settings["clocks_apart"] for i in reversed(range(threads))
-        ]
+        start, apart = settings["start"], settings["clocks_apart"]
+        self.clocks = [start + i * apart for i in reversed(range(threads))]
         self.messages = 2 << settings["spread"]
-        self.n_topics = 0  # topics
+        self.n_topics = 0
         self.current: list[Topic | None] = [None] * TOPICS
         self.views: list[View] = []
         self.slots = list(range(SLOTS))
@@ -206,8 +205,7 @@ class Model:
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
         if self.under_way[thread] is not None:
-            # of one call at a time; whoever asks otherwise makes the smallest part of a wrong
-            # history
+            # Of one call at a time; the smallest part of a wrong history is made otherwise.
             return
         if operation == "open":
             # Undone at its end if the slot's view turns out to be open.

@@ -52,9 +52,7 @@ class Span(NamedTuple):
 
 
 class Model:
-    """The operations of the subject ``range_cache``. None of them is linearizable in all its
-    answers.
-    """
+    """The operations of the subject ``range_cache``; no answers of all kinds are linearizable."""
 
     fresh = False
     scarce = False

@@ -238,7 +238,7 @@ def harness_knows_no_layer_above_or_beside(sources: Sources) -> list[str]:
             *("pulsar_ml.versioned_json", "pulsar_ml.extras", "pulsar_ml.wording"),
             # Parts of the engine's face.
             *("include names", "include code_places", "include heart", "include meetings"),
-            "include parts",
+            *("include parts", "include changes"),
         ),
     )
 
@@ -262,7 +262,8 @@ def nobody_imports_tests(sources: Sources) -> list[str]:
     found = forbid(sources, ("stress", "spark", "tools"), ("tests",))
     # The engine's benchmarks measure the programs that its tests are about.
     engine = tuple(
-        f"benchmarks/{name}.py" for name in ("engine", "classes", "peers/loom", "peers/genmc")
+        f"benchmarks/{name}.py"
+        for name in ("engine", "searches/classes", "peers/loom", "peers/genmc")
     )
     others = {path: text for path, text in sources.items() if path not in engine}
     return found + forbid(others, ("benchmarks",), ("tests",))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 
+cimport cython
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.pycapsule cimport PyCapsule_GetContext, PyCapsule_GetPointer
 from libc.stdint cimport int16_t, int32_t, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
@@ -37,10 +38,11 @@ include "code_places.pxi"
 include "heart.pxi"
 include "meetings.pxi"
 include "parts.pxi"
+include "changes.pxi"
 
 # The engine has one state: whose explorer it holds, and who may touch it.
 cdef object _owner = None
-_lock = threading.Lock()
+_lock = threading.RLock()
 
 
 cdef class Explorer:
@@ -150,7 +152,7 @@ cdef class Explorer:
         self.reasons = ()
         self.set_decisions(decisions)
         make_meet(self, apart)
-        self.set_changes(changes)
+        change_code(self, changes)
         begin_at(self, path, floor)
         begin_search(self, begun, unreduced, symmetry, preemptions)
 
@@ -158,23 +160,6 @@ cdef class Explorer:
         free(self.decisions)
         free(self.changes)
         free(self.places)
-
-    cdef int set_changes(self, changes) except -1:
-        cdef int i
-        rows = sorted(changes)
-        if len({row[0] for row in rows}) != len(rows):
-            raise UsageError("two changes are of the same place of code; make them one")
-        self.changes = <EngineChange*>calloc(len(rows) + 1, sizeof(EngineChange))
-        if self.changes is NULL:
-            raise MemoryError("no memory for the changes")
-        for i, (place, order, fence, lock) in enumerate(rows):
-            self.changes[i].pc = place
-            self.changes[i].order = number_of_order(order, ("none",))
-            self.changes[i].fence = number_of_order(fence, ())
-            self.changes[i].lock = LOCKS[lock]
-        self.config.changes = self.changes
-        self.config.n_changes = <int32_t>len(rows)
-        return 0
 
     cdef int set_decisions(self, decisions) except -1:
         cdef int i
@@ -204,13 +189,14 @@ cdef class Explorer:
         self.started = True
         return 0
 
-    cdef int mine(self) except -1:
-        """Refuses to answer for the executions of another explorer."""
-        if _owner is not self:
-            raise RuntimeError("another explorer used the engine since; ask before the next one runs, or "
-                               "make the execution again"
-                               if self.started else "the explorer made no execution yet")
-        return 0
+    cdef Reading mine(self):
+        """Keeps other threads from the engine; refuses the executions of another explorer."""
+        _lock.acquire()
+        if _owner is self:
+            return _reading
+        _lock.release()
+        raise RuntimeError("another explorer used the engine since; ask before the next one runs, or make "
+                           "the execution again" if self.started else "the explorer made no execution yet")
 
     def run(self, uint64_t first, uint64_t count) -> int:
         """Make executions first..first+count-1, or fewer: the last one made may have failed.
@@ -268,8 +254,8 @@ cdef class Explorer:
         with _lock:
             self.take()
             self.repeat(number)
-        while self.pass_over():
-            self.repeat(number)
+            while self.pass_over():
+                self.repeat(number)
 
     def reverse(self, uint64_t number) -> str:
         """After :meth:`again` of a race: try its accesses in the other order.
@@ -285,8 +271,8 @@ cdef class Explorer:
 
     def skip(self) -> bool:
         """After a failure of an exhaustive search: go to the next path; False if there is none."""
-        self.mine()
-        return bool(engine_next(&self.stats))
+        with self.mine():
+            return bool(engine_next(&self.stats))
 
     def path(self) -> tuple[tuple[int, ...], tuple[int, ...], int]:
         """Where an exhaustive search goes on: the choices of its next path, how many there are at
@@ -296,11 +282,12 @@ cdef class Explorer:
         cdef uint16_t[::1] taken, options
         if not self.started:
             return tuple(np.asarray(self.path_kept).tolist()), (0,) * self.config.n_path, self.config.floor
-        self.mine()
-        taken = np.empty(max(engine_path(NULL, NULL, 0, &floor), 1), np.uint16)
-        options = np.empty(len(taken), np.uint16)
-        length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
-        return tuple(np.asarray(taken)[:length].tolist()), tuple(np.asarray(options)[:length].tolist()), floor
+        with self.mine():
+            taken = np.empty(max(engine_path(NULL, NULL, 0, &floor), 1), np.uint16)
+            options = np.empty(len(taken), np.uint16)
+            length = engine_path(&taken[0], &options[0], <int32_t>len(taken), &floor)
+            kept, known = np.asarray(taken)[:length].tolist(), np.asarray(options)[:length].tolist()
+            return tuple(kept), tuple(known), floor
 
     def unjudged(self) -> bool:
         """True when the last run stopped at answers that were not accepted yet.
@@ -309,13 +296,13 @@ cdef class Explorer:
         """
         if not self.started:
             return False
-        self.mine()
-        return bool(engine_unjudged())
+        with self.mine():
+            return bool(engine_unjudged())
 
     def accept(self) -> None:
         """Take the answers of the last execution for right, there and wherever they come again."""
-        self.mine()
-        engine_accept(&self.stats)
+        with self.mine():
+            engine_accept(&self.stats)
 
     def ask(
         self, checker, records, of, int64_t[::1] counts not None, *, bint foresees=False
@@ -375,20 +362,20 @@ cdef class Explorer:
 
     def end(self) -> str:
         """How the last execution ended: one of ENDS."""
-        self.mine()
-        return ENDS[engine_failure().kind]
+        with self.mine():
+            return ENDS[engine_failure().kind]
 
     def failed(self) -> bool:
         """True when the last execution of this explorer failed."""
         if not self.started:
             return False
-        self.mine()
-        return engine_failure().kind >= FAIL_RACE
+        with self.mine():
+            return engine_failure().kind >= FAIL_RACE
 
     def hashes(self) -> tuple[int, int]:
         """The hash of the last execution's steps in order, and the hash of its class."""
-        self.mine()
-        return engine_hash(), engine_class()
+        with self.mine():
+            return engine_hash(), engine_class()
 
     def classes(self):
         """The hashes of the classes seen so far, each once.
@@ -398,74 +385,78 @@ cdef class Explorer:
         cdef uint64_t[::1] hashes = np.empty(ENGINE_CLASSES, np.uint64)
         if not self.started:
             return np.empty(0, np.uint64)
-        self.mine()
-        return np.asarray(hashes)[:engine_classes(&hashes[0])].copy()
+        with self.mine():
+            return np.asarray(hashes)[:engine_classes(&hashes[0])].copy()
 
     def steps(self) -> int:
-        self.mine()
-        return engine_steps()
+        with self.mine():
+            return engine_steps()
 
     def used(self) -> tuple[str, int, str]:
         """The strategy, PCT's depth and the allocator's policy of the last execution."""
-        self.mine()
-        return (engine_strategy(engine_used_strategy()).name.decode(), engine_used_depth(),
-                "reuse" if engine_used_reuse() else "quarantine")
+        with self.mine():
+            return (engine_strategy(engine_used_strategy()).name.decode(), engine_used_depth(),
+                    "reuse" if engine_used_reuse() else "quarantine")
 
     def failure(self) -> dict[str, object]:
         """The fields of EngineFailure of the last execution."""
-        self.mine()
-        cdef const EngineFailure* f = engine_failure()
-        return {
-            "kind": ENDS[f.kind], "thread": f.thread, "call": f.call, "other_thread": f.other_thread,
-            "execution": f.execution, "address": f.address, "pc": f.pc,
-            "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
-            "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
-            "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
-            "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
-            "event": f.event, "other_event": f.other_event, "released": f.released, "acquired": f.acquired,
-            "invariant": (<const char*>f.invariant).decode(errors="replace"),
-            "message": (<const char*>f.message).decode(errors="replace"),
-        }
+        cdef const EngineFailure* f
+        with self.mine():
+            f = engine_failure()
+            return {
+                "kind": ENDS[f.kind], "thread": f.thread, "call": f.call, "other_thread": f.other_thread,
+                "execution": f.execution, "address": f.address, "pc": f.pc,
+                "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
+                "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
+                "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
+                "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
+                "event": f.event, "other_event": f.other_event,
+                "released": f.released, "acquired": f.acquired,
+                "invariant": (<const char*>f.invariant).decode(errors="replace"),
+                "message": (<const char*>f.message).decode(errors="replace"),
+            }
 
     def trace(self) -> list[dict[str, object]]:
         """The events of the execution last made by :meth:`again`."""
-        self.mine()
         cdef int64_t count, i
-        engine_trace(&count)
-        return [self.event(i) for i in range(count)]
+        with self.mine():
+            engine_trace(&count)
+            return [self.event(i) for i in range(count)]
 
     def event(self, int64_t index) -> dict[str, object]:
         """One event. ``clock`` is what its thread knows of each, ``points`` counts its choices."""
         cdef int64_t count, j, known = ENGINE_MOST_THREADS
-        cdef const EngineEvent* e = engine_trace(&count)
-        self.mine()
-        if not 0 <= index < count:
-            raise IndexError(f"event {index} is outside 0..{count - 1}")
-        e += index
-        while known > 0 and e.clock[known - 1] == 0:
-            known -= 1
-        return {
-            "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
-            "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
-            "stale": e.stale, "failed": bool(e.failed), "pc": e.pc, "points": e.points,
-            "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
-            "clock": tuple([e.clock[j] for j in range(known)]),
-            **names_of(e),
-        }
+        cdef const EngineEvent* e
+        with self.mine():
+            e = engine_trace(&count)
+            if not 0 <= index < count:
+                raise IndexError(f"event {index} is outside 0..{count - 1}")
+            e += index
+            while known > 0 and e.clock[known - 1] == 0:
+                known -= 1
+            return {
+                "step": e.step, "thread": e.thread, "call": e.call, "op": OPS[e.op], "address": e.address,
+                "value": e.value, "before": e.before, "width": e.width, "order": e.order, "from": e.source,
+                "stale": e.stale, "failed": bool(e.failed), "pc": e.pc, "points": e.points,
+                "frames": tuple([e.frames[j] for j in range(e.n_frames)]),
+                "clock": tuple([e.clock[j] for j in range(known)]),
+                **names_of(e),
+            }
 
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:
         """The choices of that execution that were not the default: (point, thread, kind, value)."""
-        self.mine()
         cdef int64_t count, i
-        cdef const EngineDecision* chosen = engine_decisions(&count)
-        return tuple([
-            (chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)
-        ])
+        cdef const EngineDecision* chosen
+        with self.mine():
+            chosen = engine_decisions(&count)
+            return tuple([
+                (chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)
+            ])
 
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""
-        self.mine()
-        return engine_preemptions()
+        with self.mine():
+            return engine_preemptions()
 
     def answers(self):
         """A row for each operation of the last execution, thread 0 first: invoked, returned,
@@ -473,28 +464,30 @@ cdef class Explorer:
         cdef const EngineCall* calls
         cdef int t, i, j
         cdef int64_t at = 0
-        self.mine()
-        table = np.empty((sum([len(its_calls) for its_calls in self.arrays]), 8), np.int64)
-        cdef int64_t[:, ::1] rows = table
-        for t in range(self.config.n_threads):
-            calls = engine_calls(t)
-            for i in range(self.config.n_calls[t]):
-                rows[at, 0] = calls[i].invoked
-                rows[at, 1] = calls[i].returned
-                rows[at, 2] = calls[i].exchanged
-                rows[at, 3] = calls[i].result.status
-                for j in range(4):
-                    rows[at, 4 + j] = calls[i].result.words[j]
-                at += 1
-        return table
+        cdef int64_t[:, ::1] rows
+        with self.mine():
+            table = np.empty((sum([len(its_calls) for its_calls in self.arrays]), 8), np.int64)
+            rows = table
+            for t in range(self.config.n_threads):
+                calls = engine_calls(t)
+                for i in range(self.config.n_calls[t]):
+                    rows[at, 0] = calls[i].invoked
+                    rows[at, 1] = calls[i].returned
+                    rows[at, 2] = calls[i].exchanged
+                    rows[at, 3] = calls[i].result.status
+                    for j in range(4):
+                        rows[at, 4 + j] = calls[i].result.words[j]
+                    at += 1
+            return table
 
     def calls(self, int thread) -> list[tuple[int, int, int, tuple[int, ...]]]:
         """(invoked, returned, status, words) of each operation of a thread, last execution."""
-        cdef const EngineCall* calls = engine_calls(thread)
+        cdef const EngineCall* calls
         cdef int i, j
-        self.mine()
-        if not 0 <= thread < self.config.n_threads:
-            raise ValueError(f"thread {thread} is outside 0..{self.config.n_threads - 1}")
-        return [(calls[i].invoked, calls[i].returned, calls[i].result.status,
-                 tuple([calls[i].result.words[j] for j in range(4)]))
-                for i in range(self.config.n_calls[thread])]
+        with self.mine():
+            calls = engine_calls(thread)
+            if not 0 <= thread < self.config.n_threads:
+                raise ValueError(f"thread {thread} is outside 0..{self.config.n_threads - 1}")
+            return [(calls[i].invoked, calls[i].returned, calls[i].result.status,
+                     tuple([calls[i].result.words[j] for j in range(4)]))
+                    for i in range(self.config.n_calls[thread])]

@@ -49,20 +49,20 @@ def part_words(Explorer explorer):
     cdef int32_t i, length
     if not explorer.started:
         return explorer.begun_kept.copy()
-    explorer.mine()
-    length = engine_part(&words)
-    if length == 0:
-        raise MemoryError("no memory for the rest of the search")
-    kept = np.empty(length, np.uint64)
-    for i in range(length):
-        kept[i] = words[i]
-    return kept
+    with explorer.mine():
+        length = engine_part(&words)
+        if length == 0:
+            raise MemoryError("no memory for the rest of the search")
+        kept = np.empty(length, np.uint64)
+        for i in range(length):
+            kept[i] = words[i]
+        return kept
 
 
 def executions_left(Explorer explorer) -> tuple[float, float]:
     """How many executions of a search with reduction are left, and the standard deviation of that
     estimate; -1 when nobody knows."""
     cdef double spread = 0
-    explorer.mine()
-    number = engine_left(&spread)
-    return number, spread
+    with explorer.mine():
+        number = engine_left(&spread)
+        return number, spread

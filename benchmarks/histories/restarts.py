@@ -1,6 +1,6 @@
 """Random orders of a search, with restarts and side by side, beside its own order.
 
-``python -m benchmarks.restarts`` searches hard histories in the search's own order, and in random
+``python -m benchmarks.histories.restarts`` searches hard histories in the search's own order, and in random
 orders of the calls that it may choose from (a record's moment decides). From the steps of the
 random orders it computes the cost of restarts (the sequence of Luby, Sinclair and Zuckerman) and of
 four orders side by side. The figures are steps, so they do not depend on the machine. A search

@@ -1,6 +1,6 @@
 """The limits of a check: how much of each is used, as a share of the limit.
 
-``python -m benchmarks.limits`` runs checks that cannot end, each in a process of its own, with
+``python -m benchmarks.histories.limits`` runs checks that cannot end, each in a process of its own, with
 10,000 steps, 100 MiB or two seconds. A share is the work, the peak of memory above that before the
 check, or the time until the answer is there.
 """
@@ -99,7 +99,9 @@ def main() -> None:
         for name in CHECKS:
             if name == "Python model that sleeps" and limit != "time":
                 continue
-            program = f"from benchmarks.limits import share; print(share({name!r}, {limit!r}))"
+            program = (
+                f"from benchmarks.histories.limits import share; print(share({name!r}, {limit!r}))"
+            )
             done = subprocess.run(
                 [sys.executable, "-c", program], capture_output=True, text=True, env=os.environ
             )

@@ -6,7 +6,7 @@ then; one that the checker does not answer makes the figure 0. Two answers that 
 An explanation of an illegal history, which Porcupine does not have, is computed when it is read, so
 it is in the rows of the command line only.
 
-``python -m benchmarks linearize`` has these rows behind its own. ``python -m benchmarks.porcupine
+``python -m benchmarks linearize`` has these rows behind its own. ``python -m benchmarks.histories.porcupine
 WORD...`` measures once those whose name has all words, and prints milliseconds.
 """
 
@@ -172,7 +172,7 @@ def benchmarks() -> Iterator[Benchmark]:
         print(porcupine.WITHOUT_GO, file=sys.stderr)
         return
     for row in rows():
-        name = f"beside Porcupine: {row.name}"
+        name = f"linearize: beside Porcupine: {row.name}"
         run = partial(times, row.compare)
         yield Benchmark(name, run, "x", row.target, True, about=row.about, enough=0.2)
 

@@ -1,0 +1,1 @@
+"""Benchmarks of checks of histories that are commands of their own."""
