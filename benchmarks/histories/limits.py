@@ -1,8 +1,8 @@
 """The limits of a check: how much of each is used, as a share of the limit.
 
-``python -m benchmarks.histories.limits`` runs checks that cannot end, each in a process of its own, with
-10,000 steps, 100 MiB or two seconds. A share is the work, the peak of memory above that before the
-check, or the time until the answer is there.
+``python -m benchmarks.histories.limits`` runs checks that cannot end, each in a process of its own,
+with 10,000 steps, 100 MiB or two seconds. A share is the work, the peak of memory above that before
+the check, or the time until the answer is there.
 """
 
 from __future__ import annotations

@@ -6,8 +6,9 @@ then; one that the checker does not answer makes the figure 0. Two answers that 
 An explanation of an illegal history, which Porcupine does not have, is computed when it is read, so
 it is in the rows of the command line only.
 
-``python -m benchmarks linearize`` has these rows behind its own. ``python -m benchmarks.histories.porcupine
-WORD...`` measures once those whose name has all words, and prints milliseconds.
+``python -m benchmarks linearize`` has these rows behind its own. ``python -m
+benchmarks.histories.porcupine WORD...`` measures once those whose name has all words, and prints
+milliseconds.
 """
 
 from __future__ import annotations

@@ -1,10 +1,10 @@
 """Random orders of a search, with restarts and side by side, beside its own order.
 
-``python -m benchmarks.histories.restarts`` searches hard histories in the search's own order, and in random
-orders of the calls that it may choose from (a record's moment decides). From the steps of the
-random orders it computes the cost of restarts (the sequence of Luby, Sinclair and Zuckerman) and of
-four orders side by side. The figures are steps, so they do not depend on the machine. A search
-without an answer counts with its limit.
+``python -m benchmarks.histories.restarts`` searches hard histories in the search's own order, and
+in random orders of the calls that it may choose from (a record's moment decides). From the steps of
+the random orders it computes the cost of restarts (the sequence of Luby, Sinclair and Zuckerman)
+and of four orders side by side. The figures are steps, so they do not depend on the machine. A
+search without an answer counts with its limit.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-# Changes of the code under test, see hooks/changes.c; and the engine's lock while an answer is read.
+# Changes of the code under test, see hooks/changes.c; the engine's lock while answers are read.
 
 cdef int change_code(Explorer self, changes) except -1:
     cdef int i
