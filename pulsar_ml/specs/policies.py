@@ -39,6 +39,7 @@ class Pass:
     second: bool = False
     end: int = 0
     walk: Iterator[Wrapper] | None = None
+    kept: list[Wrapper] = field(default_factory=list)  # in the stash; it does not come back to them
 
     def stops_at(self, wrapper: Wrapper) -> bool:
         if self.threshold is not None:
@@ -179,10 +180,13 @@ class StashQueue(Policy):
     def step(self, run: Pass) -> bool:
         if not run.second:
             for wrapper in self.stash:
+                if any(wrapper is one for one in run.kept):
+                    continue
                 if wrapper.entry is not None:
                     if run.stops_at(wrapper):
                         return False
                     if self.keeps(wrapper, run):
+                        run.kept.append(wrapper)
                         continue
                 self.take(self.stash, wrapper, run)
                 return True

@@ -188,3 +188,22 @@ def test_a_forgotten_trigger_is_noticed_at_quiescence() -> None:
         manager.instance.call("put", 0, 5 * i, 0)
     with pytest.raises(InvariantViolation, match=r"I61:|I63:"):
         manager.instance.check()
+
+
+def test_a_pass_does_not_come_back_to_what_it_keeps_in_the_stash() -> None:
+    """A size pass that has enough still drops the empty wrappers behind those that it kept."""
+    settings = {
+        "caches": 2, "keys": 14, "chunk_bits": 6, "queue_chunk_bits": 2, "max_requeue": 0,
+        "extend": 0, "length_shift": 1, "keep": 1, "policy": 2, "max_size": 1909, "watermark": 63,
+    }  # fmt: skip
+    both = Pair("cache_manager", settings)
+    both.call("put", 2, 103, 3, thread=1)
+    both.call("put", 0, 113, 1, thread=1)
+    both.call("tick", thread=2)
+    both.call("put", 1, 0, 3, thread=1)
+    both.call("dispatch", 0, 15, 2, thread=2)
+    both.call("release", 2, thread=2)
+    both.call("remove_range", 1, 56, 3, thread=0)
+    freed = both.call("free", 10, thread=0)
+    assert (freed.words[0], freed.words[3]) == (1, 1)
+    both.instance.check()

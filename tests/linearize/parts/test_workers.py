@@ -17,7 +17,7 @@ from pulsar_ml.cli import main
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, Verdict, check
-from pulsar_ml.harness.linearize.parts import rounds, workers
+from pulsar_ml.harness.linearize.parts import guide, rounds, workers
 from pulsar_ml.harness.linearize.parts.workers import Death, Raised, WorkerError, Workers
 from pulsar_ml.harness.models import CasRegister, KeyValueMap
 from pulsar_ml.harness.models.model import Keyed
@@ -34,8 +34,9 @@ def in_worker() -> bool:
 
 @pytest.fixture(autouse=True)
 def workers_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Workers begin before the first part is searched, however fast this machine is."""
+    """Workers begin before the first part is searched: on fast machines, and without a guide."""
     monkeypatch.setattr(rounds, "SECONDS_ALONE", 0)
+    monkeypatch.setattr(guide, "guide_for", lambda *_: None)
     monkeypatch.setitem(globals(), "PARENT", os.getpid())
 
 
