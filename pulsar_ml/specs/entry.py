@@ -23,7 +23,9 @@ class Reads:
 class Entry:
     reads: Reads | None
     counts: bool
-    parsed: bool = False
+    parsed: bool | None = False  # None: perhaps
+    parser: int = -1  # the thread that parsed it
+    at_start: bool = False  # all threads had it from the start, with no order between their calls
 
 
 class Model:
@@ -34,7 +36,9 @@ class Model:
     weak: ClassVar[Mapping[str, str]] = {
         "new": "NO_MEMORY: every object was taken at least once, by a call that succeeded or by "
         "one that is under way in another thread, and none was free at one moment.",
-        "copy": "NO_MEMORY as for new.",
+        "copy": "NO_MEMORY as for new. Of an entry that all threads have from the start, and that "
+        "another thread parsed, the copy may have the parsed value or not.",
+        "parse": "1 or 0 for a copy that may have the parsed value.",
         "release": "DONE instead of LAST: another thread held a reference at that moment, through "
         "a stale handle.",
         "release_all": "DONE instead of LAST, as for release.",
@@ -49,7 +53,7 @@ class Model:
         self.released = [False] * threads
         self.trying: frozenset[int] = frozenset()  # threads whose latest call tried a stale handle
         if settings["shared"]:
-            first = Entry(Reads(1), counts=True)
+            first = Entry(Reads(1), counts=True, at_start=True)
             self.takes = 1
             for held in self.hands.threads:
                 held.append(first)
@@ -82,12 +86,15 @@ class Model:
             if hands.full(thread):
                 return HANDS_FULL, 0
             if operation == "copy":
-                return self.new_entry(thread, entry.reads, arguments[1], parsed=entry.parsed)
+                unordered = entry.at_start and entry.parsed and entry.parser != thread
+                parsed = None if unordered else entry.parsed
+                return self.new_entry(thread, entry.reads, arguments[1], parsed=parsed)
             held.append(entry)
         elif operation == "expected":
             return DONE, entry.reads is not None and entry.reads.expected >= 1
         elif operation == "parse":
             first, entry.parsed = not entry.parsed, True
+            entry.parser = thread if first else entry.parser
             return DONE, first
         elif operation == "release":
             return self.gone(thread, hands.pick(thread, arguments[0])), 0
@@ -102,7 +109,7 @@ class Model:
         return DONE, 0
 
     def new_entry(
-        self, thread: int, reads: Reads | None, counts: int, *, parsed: bool = False
+        self, thread: int, reads: Reads | None, counts: int, *, parsed: bool | None = False
     ) -> tuple[int, int]:
         """Puts a new entry into the thread's hands, if there is an object left for it."""
         if len(set(self.hands.everywhere())) == self.entries:
@@ -123,7 +130,9 @@ class Model:
         if result != answer(NO_MEMORY, len(self.hands.threads[thread]), marked):
             return False
         if operation == "parse":
-            return not marked and not self.hands.at(thread, arguments[0]).parsed
+            entry = self.hands.at(thread, arguments[0])
+            unordered = entry.at_start and entry.parser != thread
+            return not marked and (entry.parsed is not True or unordered)
         if marked not in (0, counts) or self.hands.full(thread):
             return False
         if operation == "copy" and marked:
@@ -156,6 +165,10 @@ class Model:
             # limit at two moments (see object_pool). Meanwhile each of the others holds one object
             # more than its calls say, at most.
             return self.takes + self.others >= self.entries
+        if operation == "parse" and self.hands.threads[thread]:
+            entry = self.hands.at(thread, arguments[0])
+            if entry.parsed is None:
+                entry.parsed = result[1][1] == 0
         expected = self.step(operation, arguments, thread=thread)
         if (
             operation.startswith("release")

@@ -11,7 +11,7 @@ OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "al
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
            "flush", "waiter", "pause", "hold", "turn", "value", "sleep")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")
-LOCKS = {
+cdef dict LOCKS = {
     "": 0, "takes": CHANGE_TAKES, "gives": CHANGE_GIVES, "takes, gives": CHANGE_TAKES | CHANGE_GIVES,
     "call": CHANGE_CALL,
 }

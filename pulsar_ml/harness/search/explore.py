@@ -392,10 +392,9 @@ def search(
                 rechecked += 1
                 if look is not None and look(explorer):
                     break
-            batch = done
-            if look is None:  # otherwise times do not count
-                batch_began, before = time.thread_time(), batch_began
-                batch = next_batch(batch, batch_began - before)
+            batch_began, before = time.thread_time(), batch_began
+            # A look does not depend on time.
+            batch = done if look is not None else next_batch(batch, batch_began - before)
         on_batch(done)
         if on_left is not None and (estimate := left_of(explorer)):
             on_left(estimate)

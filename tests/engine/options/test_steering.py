@@ -32,7 +32,7 @@ class Recorded:
 
     def __init__(self) -> None:
         self.subject: Subject = load_checked(CHECKED).SUBJECTS["range_cache"]
-        self.program = program_of(self.subject, SUITES["range_cache"], 6, TrialOptions())
+        self.program = program_of(self.subject, SUITES["range_cache"], 2, TrialOptions())
         explorer = self.explorer()
         explorer.again(3)
         self.tape: Tape = explorer.decisions_made()

@@ -39,9 +39,7 @@ static void count(EngineStats *stats)
     if (E.step > stats->longest)
         stats->longest = E.step;
     E.touched_twice = 0;
-    if (E.config.judged && searching())
-        E.class_hash += calls_hash(0);
-    classes_note(E.class_hash);
+    classes_note(E.class_hash + (E.config.judged && searching() ? calls_hash(0) : 0));
 }
 
 /* Counters that go on through all campaigns. */
