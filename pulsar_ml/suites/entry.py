@@ -20,7 +20,7 @@ SUITE = Suite(
         operations=(5, 8),
         mix={
             "new": 8,
-            "copy": 5,
+            "copy": 10,
             "retain": 4,
             "retain_stale": 6,
             "pass_on": 20,

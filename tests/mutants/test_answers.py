@@ -85,7 +85,7 @@ def test_real_threads_see_a_wrong_answer_that_no_invariant_sees(
 
 @pytest.mark.parametrize("mutant", ANSWERS, ids=lambda mutant: mutant.id)
 def test_the_engine_sees_a_wrong_answer_and_makes_it_again(checked: str, mutant: Mutant) -> None:
-    options = TrialOptions(module=checked, mutant=mutant.id, executions=1000)
+    options = TrialOptions(module=checked, mutant=mutant.id, executions=200)
     suite = SUITES[mutant.suite]
     if mutant.programs.mix:
         suite = dataclasses.replace(suite, controlled=mutant.programs)
