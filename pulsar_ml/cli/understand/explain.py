@@ -9,6 +9,7 @@ import click
 from pulsar_ml.campaign.local.failures import judge_for, read_failure, subject_of
 from pulsar_ml.campaign.local.hints import hints_of
 from pulsar_ml.campaign.local.record_kind import is_failure
+from pulsar_ml.campaign.local.records import read_record
 from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
@@ -64,7 +65,8 @@ def command(
     The engine makes each change while it explores the failure's program, in all executions or in a
     sample. A change that ends the failure is a hint at its cause, and no proof.
     """
-    if not is_failure(failure):
+    if failure.is_file() and not is_failure(failure):
+        read_record(failure)  # an error for anything else
         hunt = command_line("hunt", short_path(failure))
         raise UsageError(
             f"{failure} is of real threads, whose schedule is not known; first: {hunt}"

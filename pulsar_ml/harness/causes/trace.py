@@ -145,7 +145,8 @@ def order_of(event: Event) -> str:
 
 def place_of(event: Event) -> str:
     """Function and file:line; the file alone for a lambda, whose name says nothing."""
-    return describe_pc(own_pc(event["frames"]) or int(event["pc"])).removeprefix("operator() ")
+    frames = event["frames"]
+    return describe_pc(own_pc(frames) if frames else int(event["pc"])).removeprefix("operator() ")
 
 
 def has_side(op: str, side: str) -> bool:

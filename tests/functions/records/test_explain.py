@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.exit_codes import USAGE, VIOLATION
 from tests.commands import call
 
@@ -118,7 +119,19 @@ def test_a_failure_that_no_change_ends_has_no_hint(records: dict[str, Path]) -> 
 
 def test_a_record_of_real_threads_is_sent_to_hunt(tmp_path: Path) -> None:
     record = tmp_path / "record.json"
-    record.write_text(json.dumps({"kind_of_record": "pulsar_ml record", "version": 1}))
+    of_threads = ReplayRecord(
+        suite="refcount", seed=1, threads=2, operations=10, noise=False, settings={}, build_id="1",
+        module="pulsar_ml.operations._native",
+    )  # fmt: skip
+    record.write_text(of_threads.to_json())
     done = call("explain", str(record))
     assert done.code == USAGE
     assert " hunt " in done.err and "is of real threads" in done.err
+
+
+def test_a_damaged_file_is_no_record(tmp_path: Path) -> None:
+    record = tmp_path / "record.json"
+    record.write_text("damaged")
+    done = call("explain", str(record))
+    assert done.code == USAGE
+    assert "record.json" in done.err and "hunt" not in done.err
