@@ -17,13 +17,15 @@ class Reads:
     """Expected reads, shared by an entry and its copies."""
 
     expected: int
+    at_start: bool = False  # of the entry that all threads have from the start
 
 
 @dataclass(eq=False, slots=True)
 class Entry:
     reads: Reads | None
     counts: bool
-    parsed: bool | None = False  # None: perhaps
+    parsed: bool = False
+    unsure: bool = False  # of another thread's parsed value, which a copy may have missed
     parser: int = -1  # the thread that parsed it
     at_start: bool = False  # all threads had it from the start, with no order between their calls
 
@@ -39,6 +41,8 @@ class Model:
         "copy": "NO_MEMORY as for new. Of an entry that all threads have from the start, and that "
         "another thread parsed, the copy may have the parsed value or not.",
         "parse": "1 or 0 for a copy that may have the parsed value.",
+        "expected": "1 of an entry that all threads have from the start, or of its copies: so it was "
+        "before a read that another thread marked.",
         "release": "DONE instead of LAST: another thread held a reference at that moment, through "
         "a stale handle.",
         "release_all": "DONE instead of LAST, as for release.",
@@ -53,7 +57,7 @@ class Model:
         self.released = [False] * threads
         self.trying: frozenset[int] = frozenset()  # threads whose latest call tried a stale handle
         if settings["shared"]:
-            first = Entry(Reads(1), counts=True, at_start=True)
+            first = Entry(Reads(1, at_start=True), counts=True, at_start=True)
             self.takes = 1
             for held in self.hands.threads:
                 held.append(first)
@@ -86,14 +90,12 @@ class Model:
             if hands.full(thread):
                 return HANDS_FULL, 0
             if operation == "copy":
-                unordered = entry.at_start and entry.parsed and entry.parser != thread
-                parsed = None if unordered else entry.parsed
-                return self.new_entry(thread, entry.reads, arguments[1], parsed=parsed)
+                return self.new_entry(thread, entry.reads, arguments[1], of=entry)
             held.append(entry)
         elif operation == "expected":
             return DONE, entry.reads is not None and entry.reads.expected >= 1
         elif operation == "parse":
-            first, entry.parsed = not entry.parsed, True
+            first, entry.parsed, entry.unsure = not entry.parsed, True, False
             entry.parser = thread if first else entry.parser
             return DONE, first
         elif operation == "release":
@@ -109,12 +111,16 @@ class Model:
         return DONE, 0
 
     def new_entry(
-        self, thread: int, reads: Reads | None, counts: int, *, parsed: bool | None = False
+        self, thread: int, reads: Reads | None, counts: int, *, of: Entry | None = None
     ) -> tuple[int, int]:
         """Puts a new entry into the thread's hands, if there is an object left for it."""
         if len(set(self.hands.everywhere())) == self.entries:
             return NO_MEMORY, 0
-        self.hands.threads[thread].append(Entry(reads, bool(counts), parsed))
+        made = Entry(reads, bool(counts))
+        if of is not None:
+            made.parsed = of.parsed
+            made.unsure = of.unsure or (of.at_start and of.parsed and of.parser != thread)
+        self.hands.threads[thread].append(made)
         self.takes = min(self.takes + 1, self.entries)
         return DONE, 0
 
@@ -131,8 +137,8 @@ class Model:
             return False
         if operation == "parse":
             entry = self.hands.at(thread, arguments[0])
-            unordered = entry.at_start and entry.parser != thread
-            return not marked and (entry.parsed is not True or unordered)
+            unordered = entry.unsure or (entry.at_start and entry.parser != thread)
+            return not marked and (not entry.parsed or unordered)
         if marked not in (0, counts) or self.hands.full(thread):
             return False
         if operation == "copy" and marked:
@@ -167,7 +173,7 @@ class Model:
             return self.takes + self.others >= self.entries
         if operation == "parse" and self.hands.threads[thread]:
             entry = self.hands.at(thread, arguments[0])
-            if entry.parsed is None:
+            if entry.unsure:
                 entry.parsed = result[1][1] == 0
         expected = self.step(operation, arguments, thread=thread)
         if (
@@ -177,4 +183,8 @@ class Model:
         ):
             # Such a call is only known to have run beside this one: it is put just before.
             return result in (expected, answer(DONE, *expected[1][:2]))
+        if operation == "expected" and self.hands.threads[thread]:
+            reads = self.hands.at(thread, arguments[0]).reads
+            if reads is not None and reads.at_start:
+                return result in (expected, answer(DONE, expected[1][0], 1))
         return expected == result
