@@ -116,11 +116,11 @@ class Model:
         """Puts a new entry into the thread's hands, if there is an object left for it."""
         if len(set(self.hands.everywhere())) == self.entries:
             return NO_MEMORY, 0
-        made = Entry(reads, bool(counts))
+        fresh = Entry(reads, bool(counts))
         if of is not None:
-            made.parsed = of.parsed
-            made.unsure = of.unsure or (of.at_start and of.parsed and of.parser != thread)
-        self.hands.threads[thread].append(made)
+            fresh.parsed = of.parsed
+            fresh.unsure = of.unsure or (of.at_start and of.parsed and of.parser != thread)
+        self.hands.threads[thread].append(fresh)
         self.takes = min(self.takes + 1, self.entries)
         return DONE, 0
 
