@@ -278,13 +278,17 @@ def peak(kind: str, memory: int) -> float:
     return (int(found[1]) * 1024 - before) / memory
 
 
-@pytest.mark.parametrize("kind", ["model", "native"])
-def test_memory_is_within_a_tenth_of_its_bound(kind: str) -> None:
+# The dictionary of a model's states doubles close to some of these limits.
+@pytest.mark.parametrize(
+    ("kind", "mebibytes"), [("native", 24), *(("model", size) for size in (22, 24, 26, 96))]
+)
+def test_memory_is_within_a_tenth_of_its_bound(kind: str, mebibytes: int) -> None:
     program = (
-        f"from tests.linearize.limits.test_bounds import peak\nprint(peak({kind!r}, 24 << 20))\n"
+        "from tests.linearize.limits.test_bounds import peak\n"
+        f"print(peak({kind!r}, {mebibytes} << 20))\n"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert 0.5 < float(done.stdout) < 1.1
+    assert 0.8 < float(done.stdout) < 1.1

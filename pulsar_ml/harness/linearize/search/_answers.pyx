@@ -8,7 +8,7 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
-from pulsar_ml.harness.linearize.limits._memory cimport is_full
+from pulsar_ml.harness.linearize.limits._memory cimport fits, is_full
 from pulsar_ml.harness.linearize.search.table cimport (
     AN_END, ANY_CALL, IDLE_END, UNLEARNED, Table, mark_symbol, symbol_row, table_set,
 )
@@ -75,7 +75,7 @@ cdef class Answers:
         if self.state_bytes > self.memory or len(self.states) >= self.most_states:
             raise StatesFull(f"the model's states take more than {self.memory} bytes")
         number = len(self.states)
-        if not number & STATES_UNSEEN and is_full():
+        if not number & STATES_UNSEEN and (is_full() or not fits(growth_at(number))):
             raise StatesFull("out of memory: the limit is reached by the model's states")
         if numbered is not None and numbered.owner is None:
             numbered.owner, numbered.place = self, number
@@ -217,6 +217,16 @@ cdef class Answers:
                 mark_symbol(table, symbol, new.pure, new.part, new.resets, <uint8_t>new.role)
                 self.unlearned -= 1
         return 0
+
+
+# The bytes of the table to which a dictionary of so many keys moves before the next look at the
+# memory; 0: it has room. A table doubles when two thirds of its slots are taken; a slot is an index
+# of 4 bytes, and an entry of 24 bytes for two of three.
+cdef int64_t growth_at(int64_t keys) noexcept nogil:
+    cdef int64_t slots = 8
+    while slots * 2 // 3 <= keys:
+        slots *= 2
+    return 2 * slots * (4 + 16) if slots * 2 // 3 <= keys + STATES_UNSEEN + 1 else 0
 
 
 # Enters states as the answer to a question; False without memory.

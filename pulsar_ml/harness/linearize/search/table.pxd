@@ -7,8 +7,9 @@ from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.linearize.limits._memory cimport fits
 from pulsar_ml.harness.linearize.search.pool cimport (
-    Pool, mixed, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
+    MANY_SLOTS, PIECE, Pool, mixed, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
 )
 from pulsar_ml.sync.memory cimport prefetch
 
@@ -109,6 +110,8 @@ cdef inline bint table_grow(Table* table) noexcept nogil:
     cdef uint64_t i, at
     if <int64_t>(size * sizeof(Transition)) > table.limit and size > 1024:
         return False
+    if size >= MANY_SLOTS and not fits(<int64_t>(size * sizeof(Transition))):
+        return False
     slots = <Transition*>calloc(size, sizeof(Transition))
     if slots is NULL:
         return False
@@ -170,6 +173,8 @@ cdef inline bint table_set(Table* table, int32_t state, int32_t symbol, const in
     elif count > 1:
         if table.n_several + count + 1 > table.several_room:
             room = 2 * (table.several_room + count + 1)
+            if room * 4 >= PIECE and not fits(room * 4):
+                return False
             more = <int32_t*>realloc(table.several, <size_t>room * sizeof(int32_t))
             if more is NULL:
                 return False
