@@ -26,6 +26,7 @@ from pulsar_ml.operations import _checked
 from pulsar_ml.specs import (
     Answer,
     answer,
+    entry,
     manager_answers,
     mpsc_queue,
     position_map,
@@ -185,6 +186,43 @@ def clear(start: int, end: int, thread: int = 1, removed: int = 1) -> Row:
 )  # fmt: skip
 def test_what_a_range_cache_may_answer(rows: list[Row], legal: bool) -> None:
     assert (refused(range_answers.Model, CACHES, *rows) == "") is legal
+
+
+ENTRIES = {"shared": 1, "counts_of_4": 0, "limit": 5}
+
+
+@pytest.mark.parametrize(
+    ("rows", "legal"),
+    [
+        # The last release marks the read of the entry that all threads have from the start; its
+        # copy in another thread may show the older count, and no count that never was.
+        ([(1, "expected", (0,), answer(0, 1, 1), 9, 10)], True),
+        ([(1, "expected", (0,), answer(0, 1, 0), 9, 10)], True),
+        ([(1, "expected", (0,), answer(0, 1, 2), 9, 10)], False),
+    ],
+)
+def test_an_older_read_count_of_the_entry_of_the_start(rows: list[Row], legal: bool) -> None:
+    before: list[Row] = [
+        (2, "release", (0,), answer(0, 0), 1, 2),
+        (1, "copy", (0, 0), answer(0, 2), 1, 2),
+        (1, "release", (0,), answer(0, 1), 3, 4),
+        (0, "release", (0,), answer(entry.LAST, 0), 5, 6),
+    ]
+    assert (refused(entry.Model, ENTRIES, *before, *rows) == "") == legal
+
+
+def test_the_read_count_of_an_own_entry_is_exact() -> None:
+    def rows(last: int) -> list[Row]:
+        return [
+            (0, "release", (0,), answer(0, 0), 1, 2),
+            (0, "new", (1, 1, 1), answer(0, 1), 3, 4),
+            (0, "copy", (0, 0), answer(0, 2), 5, 6),
+            (0, "release", (0,), answer(entry.LAST, 1), 7, 8),
+            (0, "expected", (0,), answer(0, 1, last), 9, 10),
+        ]
+
+    assert refused(entry.Model, ENTRIES, *rows(0)) == ""
+    assert refused(entry.Model, ENTRIES, *rows(1)) != ""
 
 
 def test_explaining_asks_the_model_only_so_often(monkeypatch: pytest.MonkeyPatch) -> None:
