@@ -152,6 +152,8 @@ class Findings:
     shrunk: dict[str, Shrunk] = field(default_factory=dict)  # smaller failures by signature
     kill_cells: KillCells | None = None  # the product's kill table
     searched: dict[Program, Searched] = field(default_factory=dict)  # of an exhaustive run
+    source: str = ""  # the name of the file or folder, for failures without a run
+    records: dict[str, Path] = field(default_factory=dict)  # their files by signature
 
     @property
     def controlled(self) -> bool:
@@ -169,18 +171,26 @@ class Findings:
         """The exit code of the command that produced the run."""
         return of_run(self.run.facts["status"], self.verdict)
 
+    def record(self, group: Group) -> Path | None:
+        """The file with the record of a group's smallest failure; None when it is missing."""
+        if group.signature in self.records:
+            return self.records[group.signature]
+        if group.signature in self.shrunk:
+            return record_path(self.run.directory, group.signature)
+        return self.run.record(group.signature)
+
+    @property
+    def suites(self) -> str | None:
+        """The module of the suites, if they are not those of the package."""
+        registry = self.run.facts["runner"].get("registry")
+        if isinstance(registry, str) and MODULE.fullmatch(registry) and registry != DEFAULT_SUITES:
+            return registry
+        return None
+
     def command(self, group: Group) -> str:
         """The command that replays a group's smallest seed; "" when its record is missing."""
-        record = self.run.record(group.signature)
-        if group.signature in self.shrunk:
-            record = record_path(self.run.directory, group.signature)
-        if record is None:
-            return ""
-        registry = self.run.facts["runner"].get("registry")
-        is_foreign = (
-            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != DEFAULT_SUITES
-        )
-        return replay_command(record, str(registry) if is_foreign else None)
+        record = self.record(group)
+        return "" if record is None else replay_command(record, self.suites)
 
 
 def gather(

@@ -1,4 +1,4 @@
-"""``pulsar-ml report``: a report about a run."""
+"""``pulsar-ml report``: a report about a run, a failure, or a folder of failures."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from pathlib import Path
 
 import click
 
+from pulsar_ml.campaign.local.failures import read_failure
+from pulsar_ml.campaign.local.record_kind import is_failure
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
@@ -17,7 +19,9 @@ from pulsar_ml.report import formats
 from pulsar_ml.report.files import write
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
+from pulsar_ml.report.single import gather_failures, is_run
 from pulsar_ml.report.traces import TraceView, trace_views
+from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 
@@ -38,6 +42,7 @@ WITH_DRAWINGS = (HTML,)
         "report runs/20250102T030405-abcd",
         "report runs/20250102T030405-abcd --out report.html --traces 200",
         "report runs/20250102T030405-abcd --format sarif > found.sarif",
+        "report .pulsar_ml/failures/test_queue-8ce1ba9e6d70.json --trust",
     ),
     exit_codes=SEARCH,
 )
@@ -47,7 +52,8 @@ WITH_DRAWINGS = (HTML,)
     "-o",
     type=click.Path(path_type=Path, dir_okay=False, allow_dash=True),
     group=shared.OUTPUT,
-    help="File of the report; - is the terminal.  [default: RUN/report.html; other formats: -]",
+    help="File of the report; - is the terminal.  [default: RUN/report.html, or FAILURE.html; "
+    "other formats: -]",
 )
 @option(
     "--format",
@@ -74,6 +80,7 @@ WITH_DRAWINGS = (HTML,)
     help="Kill table (CSV of make kill-table).  [default: RUN/kill_table.csv, if it exists]",
 )
 @shared.module("the one that failed")
+@shared.trust
 def command(
     run: Path,
     out: Path | None,
@@ -81,18 +88,21 @@ def command(
     traces: int,
     module: str | None,
     kill_table: Path | None,
+    trust: bool,
 ) -> int:
     """Report about RUN, the results directory of a sweep, or of run or explore with --out.
+
+    RUN is also the record of one failure, or a folder of records such as .pulsar_ml/failures.
 
     The page needs no network. Interleavings are drawn where this build is the one that failed;
     elsewhere the page says so and shows the stored facts. A growing run can be reported at any
     time. The exit code is that of the run.
     """
-    found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table)
+    found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table, trust=trust)
     # JSON may contain lone surrogates, which no file can hold.
     text = FORMATS[kind](found, what).encode(errors="replace").decode()
     if out is None and kind == HTML:
-        out = run / "report.html"
+        out = run.with_suffix(".html") if run.is_file() else run / "report.html"
     if out is None or str(out) == "-":
         echo(text, nl=False)
     else:
@@ -102,15 +112,33 @@ def command(
 
 
 def read(
-    directory: Path, traces: int, module: str | None = None, kill_table: Path | None = None
+    path: Path,
+    traces: int,
+    module: str | None = None,
+    kill_table: Path | None = None,
+    *,
+    trust: bool = False,
 ) -> tuple[Findings, list[TraceView]]:
-    """The findings of a run and their drawings, with progress on the terminal."""
-    run = open_run(directory)
+    """The findings of a run or of failures, and their drawings, with progress on the terminal."""
     with ProgressDisplay() as progress:
-        progress.begin("reading rows", run.rows())
-        found = gather(run, progress.advance, kill_cells=kill_table)
+        if is_run(path):
+            run = open_run(path)
+            progress.begin("reading rows", run.rows())
+            found = gather(run, progress.advance, kill_cells=kill_table)
+        else:
+            found = gather_failures(path)
+            if trust:
+                restart_for_hashes(found)
         groups = found.summary.in_order()
         progress.begin("making failures again", len(groups))
-        return found, list(
-            trace_views(groups, most=traces, module=module, on_view=progress.advance)
+        views = trace_views(
+            groups, most=traces, module=module, build=trust, on_view=progress.advance
         )
+        return found, list(views)
+
+
+def restart_for_hashes(found: Findings) -> None:
+    """Start the command again under the hash seed of the only failure, if it has one."""
+    records = list(found.records.values())
+    if len(records) == 1 and is_failure(records[0]):
+        restart_under(read_failure(records[0]).hash_seed)

@@ -1,0 +1,70 @@
+"""The order that a failing execution lacks: the two steps that should have met, and why they did not.
+
+A data race has two accesses that nothing orders; a stale read did not see a store. Where the later
+thread had read what the earlier one wrote behind its access, a release and an acquire there would
+have ordered the two (C11 5.1.2.4): the missing edge goes from that store to that load. Without such
+a meeting it goes from the one access to the other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from pulsar_ml.harness.causes.candidates import stale_pairs
+from pulsar_ml.harness.causes.trace import PLAIN, READS, Trace, place_of, what_of
+from pulsar_ml.harness.search.timeline import Missing
+
+UNORDERED = "nothing orders these two"
+UNSEEN = "this store was not seen"
+
+
+def missing_order(
+    trace: Sequence[Mapping[str, Any]], race: tuple[int, int] | None
+) -> tuple[Missing, str] | None:
+    """Return the missing order of a trace with its weak access in words; None for another failure.
+
+    ``race`` is the pair of steps of a data race. The words are "" without a meeting.
+    """
+    steps = Trace(trace, ())
+    victims = [race] if race else stale_pairs(steps)
+    for unseen, victim in victims:
+        for load in reversed(steps.accesses):
+            if load <= victim and (found := meeting(steps, unseen, victim, load)):
+                return found
+    if not victims:
+        return None
+    unseen, victim = victims[0]
+    return Missing(unseen, victim, UNORDERED if race else UNSEEN), ""
+
+
+def meeting(steps: Trace, unseen: int, victim: int, load: int) -> tuple[Missing, str] | None:
+    """Return the order that ``load`` lacks, if it read the other thread behind ``unseen``."""
+    event = steps.events[load]
+    store = int(event["from"])
+    if (
+        steps.thread(load) != steps.thread(victim)
+        or store < max(unseen, 0)
+        or steps.thread(store) != steps.thread(unseen)
+        or event["op"] not in READS
+        or steps.events[store]["op"] in PLAIN
+    ):
+        return None
+    weak = [
+        f"{what_of(steps.events[number])} {steps.order_at(steps.events[number])} at "
+        f"{short_place(place_of(steps.events[number]))}"
+        for number, side, fenced in (
+            (store, "release", steps.fenced(unseen, store, "release")),
+            (load, "acquire", steps.fenced(load, victim, "acquire")),
+        )
+        if not fenced and steps.stronger(number, side) is not None
+    ]
+    if not weak:
+        return None
+    words = " and ".join(weak)
+    return Missing(store, load, f"no synchronisation: {words}"), words
+
+
+def short_place(place: str) -> str:
+    """Return file:line of a place, without its folder and function."""
+    return place.rpartition(" ")[2].rpartition("/")[2]
