@@ -90,7 +90,10 @@ def title(groups: Sequence[Group], sentences_of_groups: Sequence[str]) -> str:
 
 def headline(findings: Findings) -> str:
     summary = findings.summary
-    if not summary.suites and summary.groups:
+    if findings.source and len(summary.groups) == 1:
+        (group,) = summary.groups.values()
+        return f"{group.invariant[:MOST_TEXT]} in {group.suite[:MOST_TEXT]}"
+    if findings.source:
         return f"{counted(len(summary.groups), 'failure')} in {findings.source}"
     if not summary.trials and findings.kill_table:
         rows = findings.kill_table

@@ -57,12 +57,14 @@ def of_race(failure: Failure, location: str) -> str:
     if race is None:
         return other(failure, location)
     memory = location or "one memory location"
-    who = f"threads {race.first.thread} and {race.second.thread} race on {memory}"
+    first, second = sorted((race.first.thread, race.second.thread))
+    who = f"threads {first} and {second} race on {memory}"
     return f"{who}: {access_text(race.first)}, {access_text(race.second)}"
 
 
 def access_text(access: Access) -> str:
-    return f"{access.what.partition(' of ')[0]} at {short_place(access.place)}"
+    what = "free" if access.what.startswith("release of") else access.what.partition(" of ")[0]
+    return f"{what} at {short_place(access.place)}"
 
 
 def of_block(failure: Failure, location: str) -> str:
@@ -74,14 +76,13 @@ def of_block(failure: Failure, location: str) -> str:
     if failure.kind == "leak":
         return f"memory allocated at {allocated} is never freed"
     if failure.kind == "out of bounds":
-        block = f"a block of {counted(int(match['size']), 'byte')} allocated at {allocated}"
-        return f"{match['who']} accesses byte {match['byte']} of {block}{place}"
+        block = f"a block of {counted(int(match['size']), 'byte')}"
+        return f"{match['who']} accesses byte {match['byte']} of {block}{place}: it is of {allocated}"
     does = "frees" if failure.kind == "double free" else "uses"
-    memory = location or f"memory allocated at {allocated}"
-    freed = "after its release"
-    if match["freed"]:
-        freed = f"that thread {match['freer']} freed at {short_place(match['freed'])}"
-    return f"{match['who']} {does} {memory}{place} {freed}"
+    text = f"{match['who']} {does} {location or f'a block of {allocated}'}{place}"
+    if not match["freed"]:
+        return f"{text} after its release"
+    return f"{text}: thread {match['freer']} freed it at {short_place(match['freed'])}"
 
 
 def of_answers(failure: Failure, location: str) -> str:

@@ -272,8 +272,10 @@ def draw(
 
 def stale_text(trace: Sequence[Mapping[str, Any]], names: Names) -> str:
     """The last read of an old value, in words; "" for none."""
-    found = [dict(event) for event in trace if event["op"] == "load" and event["stale"]]
+    found = [event for event in trace if event["op"] == "load" and event["stale"]]
     if not found:
         return ""
-    place = short_place(place_of(found[-1]))
-    return f"thread {found[-1]['thread']} read an old value of {names.of(found[-1])} at {place}"
+    last = found[-1]
+    name = names.known(last)
+    of = f" of {name}" if name else ""
+    return f"thread {last['thread']} read an old value{of} at {short_place(place_of(last))}"

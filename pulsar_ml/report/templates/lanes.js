@@ -19,6 +19,9 @@ function drawLanes(box, data, id) {
   const plural = (number, word) => number.toLocaleString("en") + " " + word + (number === 1 ? "" : "s");
   const fatal = (step) => ["first", "second", "failed"].includes(step[MARK]);
 
+  // The head of a block stands for the call with which it begins.
+  const implied = (row) => steps[row][KIND] === "call" && steps[row][BLOCK] >= 0;
+
   // The text about a step: what it did, and where the value that it read came from.
   const sources = new Map();
   for (const [start, end, kind] of data.arrows) if (kind === "reads" || kind === "sees") sources.set(end, start);
@@ -52,7 +55,7 @@ function drawLanes(box, data, id) {
     const head = at(make("button", "block" + (rows.some((row) => fatal(steps[row])) ? " fatal" : "")), lane, 3 * first + 3);
     head.type = "button";
     head.append(make("span", "turn-mark"), make("span", "name", text),
-      make("span", "place", plural(rows.length, "step")));
+      make("span", "place", plural(rows.filter((row) => !implied(row)).length, "step")));
     head.addEventListener("click", () => fold(block, !folded.has(block)));
     heads.push(head);
   });
@@ -65,12 +68,13 @@ function drawLanes(box, data, id) {
     item.addEventListener("mouseenter", () => show(row));
     item.addEventListener("focus", () => { roam(row); show(row); });
     item.addEventListener("keydown", (event) => key(event, row));
+    item.hidden = implied(row);
     items.push(at(item, step[LANE], 3 * row + 4));
   });
   grid.addEventListener("mouseleave", () => show(items.indexOf(document.activeElement)));
   if (missing) {
     const label = at(make("p", "missing", "✗ " + data.missing), 0, 3 * ends[1] + 2);
-    label.style.gridColumn = "1 / -1";
+    label.style.gridColumn = steps[ends[1]][LANE] + 1 + " / -1";
   }
   const overlay = drawn("svg", { class: "arrows", "aria-hidden": "true" });
   grid.append(overlay);
@@ -83,7 +87,7 @@ function drawLanes(box, data, id) {
     if (closed) folded.add(block); else folded.delete(block);
     heads[block].setAttribute("aria-expanded", String(!closed));
     heads[block].firstElementChild.textContent = closed ? "▸" : "▾";
-    for (const row of rowsOf(block)) items[row].hidden = closed;
+    for (const row of rowsOf(block)) items[row].hidden = closed || implied(row);
     arrows();
   }
   const foldAll = make("button", "", "Fold all");
@@ -264,7 +268,8 @@ function drawLanes(box, data, id) {
   box.append(fact, view);
   const important = (block) => rowsOf(block).some((row) => steps[row][MARK] || ends.includes(row));
   data.blocks.forEach((_, block) => fold(block, count > FEW && !important(block)));
-  if (count) items[Math.max(0, steps.findIndex(fatal))].tabIndex = 0;
+  const first = steps.findIndex(fatal);
+  if (count) items[first < 0 ? Math.max(0, items.findIndex((item) => !item.hidden)) : first].tabIndex = 0;
   const fit = () => lay(wide.clientWidth - 2);
   new ResizeObserver(fit).observe(wide);
   addEventListener("beforeprint", () => { data.blocks.forEach((_, block) => fold(block, false)); lay(PAPER); });

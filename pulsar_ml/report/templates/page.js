@@ -119,7 +119,7 @@
     if (details.lastElementChild.className === "body") return;
     const body = make("div", "body");
     details.append(body);
-    if (group.message !== group.sentence) body.append(make("p", "message", group.message));
+    if (groups.length > 1 && group.message !== group.sentence) body.append(make("p", "message", group.message));
     for (const hint of group.hints || []) body.append(make("p", "hint", hint));
     if (group.history) operations(group, body);
     if (group.drawing) {
@@ -169,7 +169,8 @@
     link.setAttribute("aria-label", "Link to this signature");
     facts.append(make("span", "kind", group.invariant), " · " + group.suite + " · ",
       make("span", "count", plural(group.count, "violation")), " · seed " + group.seed, " ", link);
-    summary.append(make("b", "", group.sentence), facts);
+    // The headline of a page about one signature is its sentence.
+    summary.append(make("b", "", groups.length > 1 ? group.sentence : group.message), facts);
     details.append(summary);
     details.id = "group-" + group.signature;
     details.addEventListener("toggle", () => details.open && open(group, details));
