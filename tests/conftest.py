@@ -90,7 +90,9 @@ HAS_CLANG = shutil.which("clang") is not None
 if not HAS_CLANG:
     collect_ignore.append(NEEDS_CLANG)
 
-NEEDS_BROWSER = ["report/test_browser.py", "report/test_history_browser.py"]
+NEEDS_BROWSER = [
+    f"report/test_{name}.py" for name in ("browser", "history_browser", "lanes_browser")
+]
 HAS_BROWSER = all(shutil.which(name) for name in ("chromium", "chromedriver"))
 if not HAS_BROWSER:
     collect_ignore.extend(NEEDS_BROWSER)

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.causes.candidates import stale_pairs
-from pulsar_ml.harness.causes.trace import PLAIN, READS, Trace, place_of, what_of
+from pulsar_ml.harness.causes.trace import PLAIN, READS, Trace, order_of, place_of, what_of
 from pulsar_ml.harness.search.timeline import Missing
 
 UNORDERED = "nothing orders these two"
@@ -51,18 +51,26 @@ def meeting(steps: Trace, unseen: int, victim: int, load: int) -> tuple[Missing,
     ):
         return None
     weak = [
-        f"{what_of(steps.events[number])} {steps.order_at(steps.events[number])} at "
-        f"{short_place(place_of(steps.events[number]))}"
-        for number, side, fenced in (
-            (store, "release", steps.fenced(unseen, store, "release")),
-            (load, "acquire", steps.fenced(load, victim, "acquire")),
+        f"{what_of(event)} {order_now(steps, event)} at {short_place(place_of(event))}"
+        for event, side, fenced in (
+            (steps.events[store], "release", steps.fenced(unseen, store, "release")),
+            (event, "acquire", steps.fenced(load, victim, "acquire")),
         )
-        if not fenced and steps.stronger(number, side) is not None
+        if not fenced and lacks(order_now(steps, event), side)
     ]
     if not weak:
         return None
     words = " and ".join(weak)
     return Missing(store, load, f"no synchronisation: {words}"), words
+
+
+def order_now(steps: Trace, event: Mapping[str, Any]) -> str:
+    """The order of an atomic operation; a failed compare-exchange does not show its own."""
+    return steps.order_at(event) if event["failed"] else order_of(event)
+
+
+def lacks(order: str, side: str) -> bool:
+    return side not in order and order not in ("acq_rel", "seq_cst")
 
 
 def short_place(place: str) -> str:

@@ -77,7 +77,9 @@ def of_block(failure: Failure, location: str) -> str:
         return f"memory allocated at {allocated} is never freed"
     if failure.kind == "out of bounds":
         block = f"a block of {counted(int(match['size']), 'byte')}"
-        return f"{match['who']} accesses byte {match['byte']} of {block}{place}: it is of {allocated}"
+        return (
+            f"{match['who']} accesses byte {match['byte']} of {block}{place}: it is of {allocated}"
+        )
     does = "frees" if failure.kind == "double free" else "uses"
     text = f"{match['who']} {does} {location or f'a block of {allocated}'}{place}"
     if not match["freed"]:

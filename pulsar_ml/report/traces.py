@@ -174,7 +174,7 @@ def built(failure: Failure) -> TraceView:
     """The view of a failure whose subject is built, or loaded, as its record says."""
     try:
         subject = subject_of(failure, None, None)
-    except PulsarMlError as error:
+    except (PulsarMlError, ImportError) as error:
         return TraceView(facts(failure), f"it could not be reproduced: {error}", failure)
     return view_of(failure, subject)
 

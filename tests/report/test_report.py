@@ -208,7 +208,9 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
 @pytest.mark.parametrize("text", ["fg", "muted", "link", "bad", "stale", "good", "arrow"])
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
-    themes = [dict(COLOURS.findall(part)) for part in style_of("colours", "page").split(":root")[1:]]
+    themes = [
+        dict(COLOURS.findall(part)) for part in style_of("colours", "page").split(":root")[1:]
+    ]
     assert len(themes) == 3
     colours = themes[theme]
     for behind in ("bg", "soft", "bad-soft"):
@@ -385,7 +387,9 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
 
     store.write_shrunk(signature, ShrinkState(digest_of("another record"), 100, shrunk))
     (group,) = page_data(page_of(run, "--module", module_path()))
-    assert f"records/{signature}.json" in group["commands"][0][1], "of another record it does not count"
+    assert f"records/{signature}.json" in group["commands"][0][1], (
+        "of another record it does not count"
+    )
 
     (run / "shrunk" / f"{signature}.state.json").write_text("{")
     done = report(run)

@@ -73,7 +73,7 @@ function drawLanes(box, data, id) {
   });
   grid.addEventListener("mouseleave", () => show(items.indexOf(document.activeElement)));
   if (missing) {
-    const label = at(make("p", "missing", "✗ " + data.missing), 0, 3 * ends[1] + 2);
+    const label = at(make("p", "lacking", "✗ " + data.missing), 0, 3 * ends[1] + 2);
     label.style.gridColumn = steps[ends[1]][LANE] + 1 + " / -1";
   }
   const overlay = drawn("svg", { class: "arrows", "aria-hidden": "true" });
