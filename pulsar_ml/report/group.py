@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -24,6 +25,7 @@ from pulsar_ml.terminal.trust import trust_words
 from pulsar_ml.wording import counted
 
 MOST_CALLS = 200  # of a thread
+LEADING_FOLDERS = re.compile(r"^/\S*/(?=[^/\s]+:\d+: )")  # of an assertion's file
 
 
 def sentence(group: Group, view: TraceView) -> str:
@@ -50,7 +52,7 @@ def group_data(
         "count": group.count,
         "seed": str(group.seed),  # JavaScript cannot represent 64-bit integers
         "phase": group.phase,
-        "message": shared,
+        "message": LEADING_FOLDERS.sub("", shared),
         "commands": commands(findings, group, view, path) if path else [],
         "lines": [
             line.removeprefix("  ")[:MOST_TEXT]

@@ -16,7 +16,6 @@ from pulsar_ml.harness.causes.trace import PLAIN, READS, Trace, order_of, place_
 from pulsar_ml.harness.search.timeline import Missing
 
 UNORDERED = "nothing orders these two"
-UNSEEN = "this store was not seen"
 
 
 def missing_order(
@@ -35,7 +34,8 @@ def missing_order(
     if not victims:
         return None
     unseen, victim = victims[0]
-    return Missing(unseen, victim, UNORDERED if race else UNSEEN), ""
+    place = short_place(place_of(steps.events[unseen]))
+    return Missing(unseen, victim, UNORDERED if race else f"the store at {place} is not seen"), ""
 
 
 def meeting(steps: Trace, unseen: int, victim: int, load: int) -> tuple[Missing, str] | None:

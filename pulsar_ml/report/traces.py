@@ -263,11 +263,16 @@ def draw(
         table,
         excerpts_of(drawn),
         curve,
-        names.known(trace[-1]) if failure.kind in AT_LOCATIONS and again.exact else "",
+        memory_of(trace[-1], names) if failure.kind in AT_LOCATIONS and again.exact else "",
         missing[1] if missing else "",
         stale_text(trace, names) if failure.race is None else "",
         history_data(failure, subject, judge) if again.exact else {},
     )
+
+
+def memory_of(event: Mapping[str, Any], names: Names) -> str:
+    """The name of the memory of a failing access, "" if it has none; a whole block is freed."""
+    return names.of(event) if event["op"] == "free" else names.known(event)
 
 
 def stale_text(trace: Sequence[Mapping[str, Any]], names: Names) -> str:

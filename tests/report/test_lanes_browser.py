@@ -80,7 +80,7 @@ def steps(body: WebElement) -> list[WebElement]:
 
 
 def fact(body: WebElement) -> str:
-    return body.find_element(By.CSS_SELECTOR, ".drawing > .fact").text
+    return body.find_element(By.CSS_SELECTOR, ".pointed .fact").text
 
 
 def test_the_page_of_one_failure_begins_with_its_sentence(browser: Chrome, pages: Path) -> None:
@@ -130,7 +130,7 @@ def test_operations_fold_and_arrows_follow(browser: Chrome, pages: Path) -> None
     assert browser.execute_script(arrow) != drawn
     head.send_keys(Keys.ENTER)
     assert len(steps(body)) == count
-    everything = body.find_element(By.CSS_SELECTOR, ".drawing > .tools button")
+    everything = body.find_element(By.CSS_SELECTOR, ".pointed button")
     everything.click()
     assert (steps(body), everything.text) == ([], "Unfold all")
     everything.click()
@@ -161,7 +161,7 @@ def test_a_phone_shows_both_threads_without_scrolling_sideways(
         assert browser.execute_script(wide) == [390, 390]
         lanes = body.find_element(By.CSS_SELECTOR, ".lanes")
         assert browser.execute_script(INSIDE, lanes)
-        assert int(lanes.get_property("scrollWidth")) <= 390
+        assert browser.execute_script("return arguments[0].scrollWidth <= 390", lanes)
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
         media(browser, [])
@@ -181,7 +181,7 @@ def test_a_link_opens_its_signature_wherever_it_is(browser: Chrome, pages: Path)
 def test_paper_has_every_step_with_its_arrows(browser: Chrome, pages: Path) -> None:
     body = page(browser, pages / "race_after.html")
     count = len(steps(body))
-    body.find_element(By.CSS_SELECTOR, ".drawing > .tools button").click()
+    body.find_element(By.CSS_SELECTOR, ".pointed button").click()
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
     assert len(steps(body)) == count
     lanes = body.find_element(By.CSS_SELECTOR, ".lanes")

@@ -108,6 +108,8 @@ def timeline(
     names, places = Names(trace), Places(trace)
     marks = guilty(failure, trace)
     met = () if missing is None else (missing.start, missing.end)
+    if missing is not None and marks.get(missing.end) == "second":
+        marks.setdefault(missing.start, "first")  # of a block that is freed: another address
     shown = [
         index
         for index, event in enumerate(trace)

@@ -34,7 +34,7 @@ function drawLanes(box, data, id) {
     const behind = data.arrows.filter(([, end, kind]) => end === row && kind === "happens before");
     for (const [start] of behind) words.push("from here on it knows what thread " + steps[start][LANE] + " did up to " +
       (steps[start][PLACE] || steps[start][TEXT]));
-    if (row === ends[1]) words.push("missing: " + data.missing);
+    if (row === ends[1]) words.push(data.missing);
     return words.join("; ") + ".";
   }
   const missing = data.arrows.find(([, , kind]) => kind === "missing"), ends = missing || [-1, -1];
@@ -191,8 +191,13 @@ function drawLanes(box, data, id) {
     const longest = Array(data.lanes).fill(12);
     for (const step of steps) longest[step[LANE]] = Math.max(longest[step[LANE]], step[TEXT].length + step[PLACE].length + 5);
     const wanted = longest.map((characters) => Math.min(MOST, GUTTER + 14 + characters * CHARACTER));
-    const sum = wanted.reduce((total, width) => total + width, 0);
-    const widths = wanted.map((width) => Math.max(LEAST, Math.floor(sum > room ? width * room / sum : width)));
+    // Too wide ones are cut to one width; the others keep theirs.
+    let rest = room, most = MOST;
+    [...wanted].sort((one, other) => one - other).forEach((width, place) => {
+      most = rest / (data.lanes - place);
+      rest -= Math.min(width, most);
+    });
+    const widths = wanted.map((width) => Math.max(LEAST, Math.floor(Math.min(width, most))));
     grid.style.gridTemplateColumns = widths.map((width) => width + "px").join(" ");
     arrows();
   }
@@ -254,8 +259,9 @@ function drawLanes(box, data, id) {
     return figure;
   }
 
-  const tools = make("p", "tools"), view = make("div", "beside" + (data.lanes > 2 ? " many" : "")), wide = make("div", "wide");
-  tools.append(foldAll);
+  const tools = make("div", "pointed"), view = make("div", "beside" + (data.lanes > 2 ? " many" : "")), wide = make("div", "wide");
+  tools.append(fact);
+  if (data.blocks.length) tools.append(foldAll);
   wide.tabIndex = 0;
   wide.setAttribute("role", "region");
   wide.setAttribute("aria-label", "Interleaving, time runs downwards");
@@ -264,8 +270,7 @@ function drawLanes(box, data, id) {
   if (data.files.length) view.append(pane);
   const curve = inevitability();
   if (curve) box.append(curve);
-  if (data.blocks.length) box.append(tools);
-  box.append(fact, view);
+  box.append(tools, view);
   const important = (block) => rowsOf(block).some((row) => steps[row][MARK] || ends.includes(row));
   data.blocks.forEach((_, block) => fold(block, count > FEW && !important(block)));
   const first = steps.findIndex(fatal);
