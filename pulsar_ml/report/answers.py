@@ -1,4 +1,4 @@
-"""The history of an execution whose answers a judge refused, as the page about a history draws it."""
+"""The history of an execution whose answers a judge refused, for the drawing of histories."""
 
 from __future__ import annotations
 

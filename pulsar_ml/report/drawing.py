@@ -1,4 +1,4 @@
-"""An interleaving as data for the page's script: rows, blocks, arrows, lines of source, the curve."""
+"""An interleaving as data for the page's script: rows, blocks, arrows, source and curve."""
 
 from __future__ import annotations
 

@@ -83,7 +83,7 @@ def group_data(
 def commands(
     findings: Findings, group: Group, view: TraceView, path: Path
 ) -> list[tuple[str, str]]:
-    """What a reader would run next: the purpose of each command, and the command."""
+    """The next commands of a reader: the purpose of each, and the command."""
     record = view.record
     words = (short_path(path), *suites_words(findings.suites))
     trust: tuple[str, ...] = ()
@@ -126,7 +126,7 @@ def program_lines(
 
 
 def environment_of(record: Failure | ReplayRecord | None) -> list[tuple[str, str]]:
-    """What else the failure depends on, as names and values."""
+    """The options and the build of a failure, as names and values."""
     if record is None:
         return []
     common = {"build": record.build_id, "module": record.module, "mutant": record.mutant or ""}

@@ -1,4 +1,4 @@
-"""The order that a failing execution lacks: the two steps that should have met, and why they did not.
+"""The order that a failing execution lacks: two steps that should have met, and why they did not.
 
 A data race has two accesses that nothing orders; a stale read did not see a store. Where the later
 thread had read what the earlier one wrote behind its access, a release and an acquire there would

@@ -1,4 +1,4 @@
-"""Findings without a run: one failure's file, or a folder of records as ``check`` and pytest leave."""
+"""Findings without a run: of one failure, or of a folder of records that ``check`` or pytest left."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The sentence about a failure and its missing order: true of the facts, and silent without them."""
+"""Sentences about failures, and their missing orders: the facts, and nothing without them."""
 
 from __future__ import annotations
 
