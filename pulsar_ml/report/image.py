@@ -6,14 +6,14 @@ from typing import Any
 
 from markupsafe import Markup
 
-from pulsar_ml.harness.search.timeline import BEFORE, MISSING, READS, Timeline
+from pulsar_ml.harness.search.timeline import BEFORE, READS, Timeline
 from pulsar_ml.report.html import environment, style_of
 
 STYLES = ("colours", "timeline")
 ROW, TOP, LEFT = 22, 44, 18  # pixels: the height of a row and the margins of a drawing
 CHARACTER = 7.3  # pixels: the width of a character in a drawing
 MOST_CHARACTERS = 84  # the most characters of a step that widen its lane
-KINDS = {BEFORE: "before", READS: "reads", MISSING: "missing"}  # arrows by their class of style
+KINDS = {BEFORE: "before", READS: "reads"}  # arrows by their class of style
 BACKGROUND = "svg { background: var(--bg); }\n"
 
 

@@ -1,4 +1,4 @@
-"""Findings without a run: of one failure, or of a folder of records that ``check`` or pytest left."""
+"""Findings without a run: of one failure, or of a folder of records of ``check`` or pytest."""
 
 from __future__ import annotations
 
