@@ -63,7 +63,7 @@ def group_data(
         if drawn and drawn.timeline
         else None,
         "history": (drawn.history if drawn else None) or None,
-        "lanes": drawn.lanes if drawn else "",
+        "lanes": view.lanes,
         "curve": curve_text(drawn.curve) if drawn and drawn.curve != () else "",
         "program": program_lines(record, view.subject),
         "environment": environment_of(record),

@@ -79,6 +79,10 @@ class TraceView:
     def failure(self) -> Failure | None:
         return self.record if isinstance(self.record, Failure) else None
 
+    @property
+    def lanes(self) -> str:
+        return self.drawn.lanes if self.drawn else ""
+
 
 def trace_views(
     groups: Sequence[Group],

@@ -184,6 +184,12 @@ def test_paper_has_every_step_with_its_arrows(browser: Chrome, pages: Path) -> N
     body.find_element(By.CSS_SELECTOR, ".pointed button").click()
     browser.execute_script("dispatchEvent(new Event('beforeprint'))")
     assert len(steps(body)) == count
+    browser.get((pages / "race_after.html").as_uri())
+    browser.execute_script(
+        "document.querySelector('.group').open = false; dispatchEvent(new Event('beforeprint'))"
+    )
+    body = browser.find_element(By.CSS_SELECTOR, ".group[open] .body")
+    assert len(steps(body)) == count, "what was closed is drawn for paper"
     lanes = body.find_element(By.CSS_SELECTOR, ".lanes")
     widths = str(lanes.value_of_css_property("grid-template-columns")).split()
     assert sum(float(width.removesuffix("px")) for width in widths) <= 680

@@ -277,6 +277,6 @@ function drawLanes(box, data, id) {
   if (count) items[first < 0 ? Math.max(0, items.findIndex((item) => !item.hidden)) : first].tabIndex = 0;
   const fit = () => lay(wide.clientWidth - 2);
   new ResizeObserver(fit).observe(wide);
-  addEventListener("beforeprint", () => { data.blocks.forEach((_, block) => fold(block, false)); lay(PAPER); });
-  addEventListener("afterprint", fit);
+  addEventListener("paper", () => { data.blocks.forEach((_, block) => fold(block, false)); lay(PAPER); });
+  addEventListener("screen", fit);
 }

@@ -214,7 +214,9 @@
   });
   filter.addEventListener("input", search);
   document.getElementById("open-all").addEventListener("click", openAll);
-  addEventListener("beforeprint", openAll);
+  // Drawings that are made for paper miss the event that made them.
+  addEventListener("beforeprint", () => { openAll(); dispatchEvent(new Event("paper")); });
+  addEventListener("afterprint", () => dispatchEvent(new Event("screen")));
   // A link to a signature opens it, also one that is not in the list yet.
   function follow() {
     const name = decodeURIComponent(location.hash.slice(1));
