@@ -259,7 +259,7 @@ function drawLanes(box, data, id) {
     return figure;
   }
 
-  const tools = make("div", "pointed"), view = make("div", "beside" + (data.lanes > 2 ? " many" : "")), wide = make("div", "wide");
+  const tools = make("div", "pointed"), view = make("div", "beside" + (data.lanes > 2 || !data.files.length ? " many" : "")), wide = make("div", "wide");
   tools.append(fact);
   if (data.blocks.length) tools.append(foldAll);
   wide.tabIndex = 0;
