@@ -9,13 +9,27 @@ a meeting it goes from the one access to the other.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, cast
 
 from pulsar_ml.harness.causes.candidates import stale_pairs
 from pulsar_ml.harness.causes.trace import PLAIN, READS, Trace, order_of, place_of, what_of
+from pulsar_ml.harness.search.failure import Failure, replay_explorer
 from pulsar_ml.harness.search.timeline import Missing
+from pulsar_ml.harness.subjects.subject import Subject
 
 UNORDERED = "nothing orders these two"
+
+
+def race_steps(failure: Failure, subject: Subject) -> tuple[int, int] | None:
+    """The numbers of both accesses of a data race, in a replay; None for other failures."""
+    if failure.race is None:
+        return None
+    explorer = replay_explorer(failure, subject)
+    explorer.again(0)
+    raw = cast("Mapping[str, int]", explorer.failure())
+    if min(raw["event"], raw["other_event"]) < 0:
+        return None
+    return raw["other_event"], raw["event"]
 
 
 def missing_order(

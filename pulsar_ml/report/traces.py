@@ -18,7 +18,6 @@ from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, LimitsError, PulsarMlError, UsageError
-from pulsar_ml.harness.causes.hints import race_events
 from pulsar_ml.harness.causes.trace import place_of
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.locations.names import Names
@@ -29,7 +28,7 @@ from pulsar_ml.harness.search.timeline import Timeline, timeline
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.report.answers import history_data
 from pulsar_ml.report.drawing import Excerpts, excerpts_of
-from pulsar_ml.report.missing import missing_order, short_place
+from pulsar_ml.report.missing import missing_order, race_steps, short_place
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from pulsar_ml.terminal.trust import OPTION as TRUST
 from pulsar_ml.wording import counted
@@ -251,7 +250,7 @@ def draw(
         note += f"; line numbers refer to the sources with mutant {failure.mutant}"
     turn = turning_point(curve)
     names = Names(trace)
-    missing = missing_order(trace, race_events(failure, subject)) if again.exact else None
+    missing = missing_order(trace, race_steps(failure, subject)) if again.exact else None
     drawn = timeline(
         failure,
         trace,

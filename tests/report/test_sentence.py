@@ -7,11 +7,10 @@ from typing import Any
 
 import pytest
 
-from pulsar_ml.harness.causes.hints import race_events
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.report.missing import UNORDERED, missing_order
+from pulsar_ml.report.missing import UNORDERED, missing_order, race_steps
 from pulsar_ml.report.sentence import MOST_CHARACTERS, sentence_of
 from pulsar_ml.report.traces import draw
 from tests.engine.programs.build_programs import program_of, programs
@@ -29,7 +28,7 @@ def missing(name: str) -> tuple[str, str, list[str]]:
     """The words about the missing order, the weak accesses, and what its two steps are."""
     failure, subject = failure_of(name), programs().SUBJECTS[name]
     trace = failure.replay(subject).trace
-    found = missing_order(trace, race_events(failure, subject))
+    found = missing_order(trace, race_steps(failure, subject))
     if found is None:
         return "", "", []
     order, weak = found
