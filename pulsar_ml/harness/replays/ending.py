@@ -153,7 +153,7 @@ def value_text(
     if value.step is not None and event["stale"]:
         stale = "; a newer value was there"
     if value.writer is None:
-        return f"{name} was {number}, which no thread wrote{stale}"
+        return f"{name} was {number}, which no step wrote{stale}"
     written = trace[value.writer]
     who = f"thread {written['thread']}" if int(written["thread"]) >= 0 else "the main thread"
     step = f"at step {numbers[value.writer]} " if value.writer in numbers else ""
