@@ -102,7 +102,7 @@ if not HAS_BROWSER:
     collect_ignore.extend(NEEDS_BROWSER)
 
 # What starts gdb on a replay; elsewhere the page of failures is followed without those commands.
-NEEDS_GDB = "engine/options/test_gdb.py"
+NEEDS_GDB = "engine/replays/test_gdb.py"
 HAS_GDB = shutil.which("gdb") is not None
 if not HAS_GDB:
     collect_ignore.append(NEEDS_GDB)
