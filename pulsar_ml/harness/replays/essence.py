@@ -49,10 +49,15 @@ def essential(failure: Failure, trace: Sequence[Event], values: Sequence[int] = 
 
 
 def stale_steps(trace: Sequence[Event]) -> Iterator[int]:
-    """Yield stale reads, the store that each one read, and the newest store that it missed."""
+    """Yield stale reads, the store that each one read, and the newest store that it missed.
+
+    A store, or a read-modify-write, that went before newer stores is shown as well.
+    """
     index_of = {id(event): index for index, event in enumerate(trace)}
-    for event in stale_reads(trace):
-        index = index_of[id(event)]
+    found = {index_of[id(event)] for event in stale_reads(trace)}
+    found |= {index for index, event in enumerate(trace) if event["stale"]}
+    for index in sorted(found):
+        event = trace[index]
         yield index
         if int(event["from"]) >= 0:
             yield int(event["from"])

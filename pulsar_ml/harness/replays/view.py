@@ -116,7 +116,7 @@ def guilty_event(failure: Failure, trace: list[dict[str, Any]]) -> int | None:
         for index, event in enumerate(trace)
         if int(event["thread"]) >= 0 and event["op"] not in ("call", "return") and event["pc"]
     ]
-    stale = [index for index in accesses if trace[index]["stale"] and trace[index]["op"] == "load"]
+    stale = [index for index in accesses if trace[index]["stale"]]
     return next(iter([*stale[-1:], *accesses[-1:]]), None)
 
 

@@ -80,8 +80,8 @@ def test_a_short_table_has_the_essential_steps_and_says_what_is_missing() -> Non
     assert number is not None and "not shown" not in whole
     numbers = {text: set(re.findall(r"^ *(\d+)  ", text, re.MULTILINE)) for text in (short, whole)}
     assert len(numbers[whole] - numbers[short]) == int(number[1]) > 0
-    # The lost update stays: the load, the stores of both threads, and what the assertion read.
-    for text in ("turns.load(std::memory_order_relaxed);", "turns.store"):
+    # An addition that another thread's store does not see, that store, and the assertion's read.
+    for text in ("turns.fetch_add", "turns.store", "== 18"):
         assert f"small_test.cpp:{line_of(text)}" in short
 
 
