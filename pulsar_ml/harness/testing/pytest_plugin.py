@@ -268,7 +268,11 @@ def pytest_runtest_makereport(
         # Hypothesis appends lines that only failing examples ran; here they are the harness's own.
         noted = "\n".join(getattr(error, "__notes__", ())).partition("Explanation:")[0].rstrip()
         shown = call.excinfo.getrepr(style="value", chain=False)
-        lines = [*str(error).splitlines(), *noted.splitlines(), *kept_record(error.failure, item)]
+        lines = [
+            *str(error).splitlines(),
+            *noted.splitlines(),
+            *kept_record(vars(error)["failure"], item),
+        ]
         shown.reprtraceback.reprentries[0].lines = lines
         if shown.reprcrash is not None:  # the text of the short summary
             shown.reprcrash.message = str(error).partition("\n")[0]
