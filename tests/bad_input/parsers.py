@@ -34,7 +34,7 @@ from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.config import read_broker_conf, read_mapping
 from pulsar_ml.distributed.machines import cluster
-from pulsar_ml.harness.building.twin import BuildCall, read_call
+from pulsar_ml.harness.building.build_call import BuildCall, read_call
 from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import RECORD, History, Signature
 from pulsar_ml.harness.search.failure import Failure
