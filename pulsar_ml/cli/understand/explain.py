@@ -16,7 +16,7 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import UsageError
-from pulsar_ml.exit_codes import FAILED, SEARCH, VIOLATION, ExitCode
+from pulsar_ml.exit_codes import BASIC, FAILED, VIOLATION, ExitCode
 from pulsar_ml.harness.causes.hints import MOST_HINTS, MOST_TRIED
 from pulsar_ml.terminal.command_line import command_line, short_path
 from pulsar_ml.terminal.hash_seed import restart_under
@@ -31,7 +31,7 @@ from pulsar_ml.terminal.trust import check_built, check_trusted
         "explain runs/explore/20250102-030405/refcount-17.json",
         "explain .pulsar_ml/failures/test_queue-8ce1ba9e6d70.json --hints 5",
     ),
-    exit_codes=SEARCH,
+    exit_codes=(VIOLATION, *BASIC[1:]),
 )
 @click.argument("failure", type=click.Path(path_type=Path))
 @shared.suites()

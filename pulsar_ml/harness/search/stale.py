@@ -75,17 +75,11 @@ def stale_remarks(
 
 def under_sc(failure: Failure, subject: Subject, judge: Judge | None) -> Exploration:
     """Explore the failure's program without stale reads: all of a short one, or a sample."""
-    options: dict[str, Any] = {
+    options = failure.engine_options() | {
         "mode": "sc",
         "executions": SC_EXECUTIONS,
         "seed": failure.seed,
         "judge": judge,
-        "reuse": failure.reuse,
-        "faults": failure.faults,
-        "step_limit": failure.step_limit,
-        "races": failure.races,
-        "leaks": failure.leaks,
-        "suppress": failure.suppress,
         "lock_free": failure.lock_free,
     }
     program = Program.from_json(failure.program)
