@@ -410,6 +410,7 @@ cdef class Explorer:
                 "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
                 "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
                 "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
+                "waits_for": {i: f.waits_for[i] for i in range(ENGINE_MOST_THREADS) if f.waits_for[i]},
                 "event": f.event, "other_event": f.other_event,
                 "released": f.released, "acquired": f.acquired,
                 "invariant": (<const char*>f.invariant).decode(errors="replace"),

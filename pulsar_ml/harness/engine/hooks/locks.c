@@ -124,6 +124,11 @@ static __attribute__((noinline)) void explain_deadlock(void)
     }
     if (first)
         fail_waiting(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
+    for (int i = 0; blocked && E.failure.kind == FAIL_DEADLOCK && i < E.n; i++) {
+        const Thread *t = &E.threads[i];
+        if (!t->done && t->blocked_on != NONE && objects[t->blocked_on].kind != OBJECT_THREAD)
+            E.failure.waits_for[i] = objects[t->blocked_on].address;
+    }
 }
 
 /* The thread does not wait for its object any longer; a wake-up goes to another one. */
