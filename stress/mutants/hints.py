@@ -19,7 +19,7 @@ from pathlib import Path
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import find_subject
 from pulsar_ml.harness.causes.changes import CallLock, Fence, Order
-from pulsar_ml.harness.causes.hints import Hint, Hints, complete_traces, hints
+from pulsar_ml.harness.causes.hints import Hint, Hints, hints, steps_of
 from pulsar_ml.harness.causes.trace import place_of
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
@@ -123,8 +123,10 @@ def result_of(mutant: Mutant, cause: str) -> Result:
 
 def right_hint(done: Hints, cause: str, function: str, failure: Failure, subject: Subject) -> int:
     """The number of the first of two hints of this cause that names the function; 0: none does."""
-    traces = complete_traces(failure, subject)
-    events = [event for trace in traces for event in trace if event["pc"] and event["thread"] >= 0]
+    trace, _ = steps_of(failure, subject)
+    events = [
+        event for each in trace.every for event in each if event["pc"] and event["thread"] >= 0
+    ]
     within = re.compile(rf" {re.escape(function)}$")
     inside = [
         event for event in events if any(is_within(int(pc), within) for pc in event["frames"])

@@ -33,6 +33,7 @@ SAMPLED = 1_000
 MOST_HINTS = 3
 MOST_TRIED = 120  # changes
 ENOUGH = 10  # times the executions in which the unchanged program fails, unless all are made
+MOST_MORE = 300_000  # executions behind the samples and searches of all changes, to make enough
 SEQ_CST = COST["seq_cst"]
 LOOKED_AT = 16  # executions that show which code the program reaches
 
@@ -110,9 +111,15 @@ class Trials:
     judge: Judge | None
     tried: int = 0
     fails_at: int = 0  # the first execution of the unchanged program that fails; 0: none does
+    more: int = 0  # executions behind the samples and searches so far
+    unjudged: int = 0  # changes for which too few executions were left
 
     def explorations(self, changes: Iterable[tuple[int, str, str, str]]) -> Iterable[Exploration]:
-        """A sample, and a search unless the sample failed."""
+        """A sample, a search unless the sample failed, and a larger sample behind the search.
+
+        The executions with a change are ENOUGH times those in which the unchanged program fails:
+        a failure so rare may otherwise have stayed away by chance.
+        """
         program = Program.from_json(self.failure.program)
         options = self.failure.engine_options() | {
             "seed": self.failure.seed,
@@ -120,8 +127,14 @@ class Trials:
             "judge": self.judge,
             "changes": tuple(changes),
         }
-        yield explore(self.subject, program, executions=SAMPLED, **options)
-        yield explore(self.subject, program, executions=SEARCHED, strategy="exhaust", **options)
+        sample = explore(self.subject, program, executions=SAMPLED, **options)
+        yield sample
+        search = explore(self.subject, program, executions=SEARCHED, strategy="exhaust", **options)
+        yield search
+        more = ENOUGH * self.fails_at - sample.executions - search.executions
+        if search.exhausted != "completely" and 0 < more <= MOST_MORE - self.more:
+            self.more += more
+            yield explore(self.subject, program, executions=more, first=SAMPLED, **options)
 
     def run_unchanged(self) -> None:
         executions = 0
@@ -147,7 +160,8 @@ class Trials:
         except (LimitsError, NondeterminismError):
             return None
         if not complete and executions < ENOUGH * self.fails_at:
-            return None  # a failure so rare may not have come by chance
+            self.unjudged += 1
+            return None
         return Hint(candidate, executions, complete)
 
 
@@ -184,6 +198,12 @@ def hints(
     if not found:
         why = f"none of {counted(trials.tried, 'change')} ends the failure"
         why += "; more were not tried" * (trials.tried == MOST_TRIED)
+        if trials.unjudged:
+            why += (
+                f"; no execution failed with {trials.unjudged:,} of them, but {ENOUGH} times "
+                f"{counted(trials.fails_at, 'execution')} for each are more than this command "
+                f"makes: {MOST_MORE:,} behind the samples and searches"
+            )
     if not trials.tried:
         why = "the threads share no memory whose accesses could be ordered or locked"
     return Hints(found, trials.tried, trials.fails_at, why)
