@@ -6,27 +6,67 @@ the steps show and nothing else: a failure whose steps show no cause has no sent
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, cast
 
+from pulsar_ml.harness.causes.sentences.answers import answer_sentences
+from pulsar_ml.harness.causes.sentences.blocks import block_sentences
 from pulsar_ml.harness.causes.sentences.races import race_sentences
+from pulsar_ml.harness.causes.sentences.stale_reads import stale_sentences
 from pulsar_ml.harness.causes.sentences.steps import Steps
-from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.causes.sentences.values import rule_sentences, value_sentences
+from pulsar_ml.harness.causes.sentences.waits import loop_sentences, wait_sentences
+from pulsar_ml.harness.judges.oracle import Judge
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay_explorer
 from pulsar_ml.harness.subjects.subject import Subject
 
-Sentences = Callable[[Failure, Steps], Iterator[str]]
-
-OF_KIND: Mapping[str, Sentences] = {"data race": race_sentences}
+OF_BLOCKS = ("use after free", "double free", "leak", "out of bounds")
 
 
-def why(failure: Failure, subject: Subject, events: Sequence[dict[str, Any]]) -> tuple[str, ...]:
+def why(
+    failure: Failure,
+    subject: Subject,
+    events: Sequence[dict[str, Any]],
+    *,
+    judge: Judge | None = None,
+) -> tuple[str, ...]:
     """Return sentences on the cause of ``failure``, the most direct one first.
 
     ``events`` is the trace of an exact replay, :attr:`Replayed.trace`; for any other trace the
-    sentences would be of another execution. Each sentence begins in lower case and has no full
-    stop, as messages have. None for a failure that ended its process.
+    sentences would be of another execution. ``judge`` is that of the replay, which explains wrong
+    answers. Each sentence begins in lower case and has no full stop, as messages have. None for a
+    failure that ended its process.
     """
     if failure.ended_process or not events:
         return ()
-    found = OF_KIND.get(failure.kind)
-    return tuple(found(failure, Steps(events))) if found else ()
+    found = sentences(failure, subject, Steps(events), judge)
+    return tuple(dict.fromkeys(found))
+
+
+def sentences(
+    failure: Failure, subject: Subject, steps: Steps, judge: Judge | None
+) -> Iterator[str]:
+    if failure.kind == "data race":
+        yield from race_sentences(failure, steps)
+    elif failure.kind == "deadlock":
+        raw = ended(failure, subject)
+        yield from wait_sentences(steps, raw)
+        yield from loop_sentences(steps, raw)
+    elif failure.kind == "livelock":
+        yield from loop_sentences(steps, ended(failure, subject))
+    elif failure.kind in OF_BLOCKS:
+        yield from block_sentences(failure, steps, ended(failure, subject))
+    elif failure.kind == WRONG_ANSWERS:
+        yield from answer_sentences(failure, subject, judge)
+        yield from stale_sentences(steps)
+    elif failure.kind in ("assertion", "invariant"):
+        yield from rule_sentences(failure)
+        yield from stale_sentences(steps)
+        yield from value_sentences(failure, steps)
+
+
+def ended(failure: Failure, subject: Subject) -> Mapping[str, Any]:
+    """The fields of EngineFailure of the failing execution, which is made once more."""
+    explorer = replay_explorer(failure, subject)
+    explorer.again(0)
+    return cast("Mapping[str, Any]", explorer.failure())

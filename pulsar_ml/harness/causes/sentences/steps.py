@@ -13,8 +13,9 @@ from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.locations.names import Names
-from pulsar_ml.harness.search.lanes import Places
+from pulsar_ml.harness.search.lanes import Places, signed
 from pulsar_ml.harness.search.race import WORDS
+from pulsar_ml.harness.search.symbols import FIRST_INTERPRETED, describe_pc, interpreted_value
 
 Event = Mapping[str, Any]
 
@@ -110,7 +111,7 @@ class Steps:
             address = int(event["address"])
             if event["op"] == "lock" and not event["failed"]:
                 taken.setdefault(address, []).append(number)
-            elif event["op"] in ("unlock", "wait") and taken.get(address):
+            elif event["op"] == "unlock" and taken.get(address):
                 taken[address].pop()
         return {address: numbers[0] for address, numbers in taken.items() if numbers}
 
@@ -143,6 +144,22 @@ class Steps:
         """The place of a step in the source, short."""
         return self.places.of(self.events[number])
 
+    def at_pc(self, pc: int) -> str:
+        """The place of a code address, short where steps have the same file."""
+        place = describe_pc(pc).rpartition(" ")[2]
+        file, _, line = place.rpartition(":")
+        for full, short in zip(self.places.full.values(), self.places.short.values(), strict=True):
+            if full.rpartition(":")[0] == file:
+                return f"{short.rpartition(':')[0]}:{line}"
+        return place
+
+    def value(self, number: int) -> str:
+        """The value that a step read or wrote, in words."""
+        event = self.events[number]
+        if int(event["pc"]) >= FIRST_INTERPRETED:
+            return interpreted_value(int(event["value"])) if int(event["value"]) else "?"
+        return self.names.value(signed(event["value"]))
+
     def name(self, number: int) -> str:
         """The name of the step's location; "" if it has none."""
         event = self.events[number]
@@ -152,6 +169,13 @@ class Steps:
             block = self.names.blocks.at(int(event["address"]))
             return block.name if block is not None else ""
         return self.names.known(event)
+
+    def name_at(self, address: int, pc: int) -> str:
+        """The name of a location that code at ``pc`` accesses; "" if it has none."""
+        known = (event for event in self.events if int(event["address"]) == address)
+        of_step = (self.names.known(event) for event in known if event["op"] in NAMED)
+        unseen = {"address": address, "op": "wait", "name": None, "frame": None, "frames": (pc,)}
+        return next(of_step, "") or self.names.known({**unseen, "pc": pc})
 
     def kind(self, number: int) -> str:
         op = str(self.events[number]["op"])

@@ -462,7 +462,7 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
         note_failed((uintptr_t)at, 1);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x9000);
     if (E.recording)
-        trace_event(t, OP_WAKE, (uintptr_t)at, 0, 0, pc);
+        trace_event(t, OP_WAKE, (uintptr_t)at, 0, (uint64_t)woken, pc);
     return woken;
 }
 
