@@ -38,6 +38,7 @@ from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.hash_seed import hash_seed, seed_text
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 EXECUTIONS = 20_000  # of each test, at most
@@ -50,6 +51,15 @@ Test = Callable[[], object]
 def python_subject(function: Test, name: str) -> Subject:
     """Return the subject whose only operation calls ``function``, the one that was named last."""
     return subject_at(_fibers.set_test(function, name), build_of(function), None, needs_gil=True)
+
+
+def keep_file(function: Test, subject: Subject, also: tuple[str, ...]) -> None:
+    """Let the records of a test say which file has it, if :func:`load_tests` finds it there."""
+    name = getattr(function, "__name__", "")
+    found = getattr(inspect.getmodule(function), name, None) if name.startswith("test_") else None
+    if found is function and inspect.isfunction(function) and file_of(function).is_file():
+        options = {"name": name, "also": list(also)}
+        keep_recipe(subject, Recipe.of("load_tests", file_of(function), options))
 
 
 def build_of(function: Callable[..., object]) -> str:
@@ -137,6 +147,7 @@ def explore_python(
     chosen = engine_options(semantics, options)
     packages = tuple(also)
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
+    keep_file(function, subject, packages)
     program = program_of(subject, semantics)
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
