@@ -1,4 +1,4 @@
-"""``pulsar-ml explain``: changes of the code under which a failure of the engine is gone."""
+"""``pulsar-ml explain``: why a failure of the engine happened, and changes that end it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 
 from pulsar_ml.campaign.local.failures import judge_for, read_failure, subject_of
-from pulsar_ml.campaign.local.hints import hints_of
+from pulsar_ml.campaign.local.hints import cause_of
 from pulsar_ml.campaign.local.record_kind import is_failure
 from pulsar_ml.campaign.local.records import read_record
 from pulsar_ml.campaign.local.suites import load_suites
@@ -18,6 +18,7 @@ from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import BASIC, FAILED, VIOLATION, ExitCode
 from pulsar_ml.harness.causes.hints import MOST_HINTS, MOST_TRIED
+from pulsar_ml.harness.causes.hints_file import write_hints
 from pulsar_ml.terminal.command_line import command_line, short_path
 from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
@@ -60,10 +61,11 @@ def command(
     patience: float,
     as_json: bool,
 ) -> ExitCode:
-    """Try stronger orders, fences and locks, and print those that end a FAILURE of the engine.
+    """Say why a FAILURE of the engine happened, and try orders, fences and locks that end it.
 
-    The engine makes each change while it explores the failure's program, in all executions or in a
-    sample. A change that ends the failure is a hint at its cause, and no proof.
+    Sentences come from the failing execution. Then the engine makes each change while it explores
+    the failure's program, in all executions or in a sample. A change that ends the failure is a
+    hint at its cause, and no proof. Both are kept beside the failure, as NAME.hints.
     """
     if failure.is_file() and not is_failure(failure):
         read_record(failure)  # an error for anything else
@@ -80,17 +82,28 @@ def command(
     judge = judge_for(load_suites(suites), content)
     limits = shared.sandbox_limits(sandbox, patience)
     with ProgressDisplay() as progress:
-        found = hints_of(content, subject, judge, limits, most, progress)
+        cause = cause_of(content, subject, judge, limits, most, progress)
+    found = cause.hints
+    try:
+        write_hints(failure, content, found, cause.why, cause.inevitable)
+    except OSError as error:
+        echo(f"the hints are not kept: {error}", err=True)
     if as_json:
         print_json(
             {
                 "exit_code": VIOLATION if found.fails_at else FAILED,
+                "why": list(cause.why),
+                "inevitable": cause.inevitable,
                 "hints": [hint.as_data() for hint in found.found],
                 "tried": found.tried,
                 "why_none": found.why,
             }
         )
-    else:
-        for line in (content.summary(), *found.lines()):
-            echo(line)
+        return VIOLATION if found.fails_at else FAILED
+    echo(content.summary())
+    sentences = (*cause.why, *([cause.inevitable] if cause.inevitable else []))
+    for line in ("why:", *(f"  {each}" for each in sentences)) if sentences else ():
+        echo(line)
+    for line in found.lines():
+        echo(line)
     return VIOLATION if found.fails_at else FAILED

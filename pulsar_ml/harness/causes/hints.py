@@ -196,7 +196,8 @@ def hints(
     found = tuple(mending(trials, trace, race, most, on_trial))
     why = ""
     if not found:
-        why = f"none of {counted(trials.tried, 'change')} ends the failure"
+        one = "the only change tried does not end the failure"
+        why = f"none of {trials.tried:,} changes ends the failure" if trials.tried > 1 else one
         why += "; more were not tried" * (trials.tried == MOST_TRIED)
         if trials.unjudged:
             why += (

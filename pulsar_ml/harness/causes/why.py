@@ -16,6 +16,7 @@ from pulsar_ml.harness.causes.sentences.stale_reads import stale_sentences
 from pulsar_ml.harness.causes.sentences.steps import Steps
 from pulsar_ml.harness.causes.sentences.values import rule_sentences, value_sentences
 from pulsar_ml.harness.causes.sentences.waits import loop_sentences, wait_sentences
+from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay_explorer
 from pulsar_ml.harness.subjects.subject import Subject
@@ -62,11 +63,18 @@ def sentences(
     elif failure.kind in ("assertion", "invariant"):
         yield from rule_sentences(failure)
         yield from stale_sentences(steps)
-        yield from value_sentences(failure, steps)
+        explorer = replayed(failure, subject)
+        thread = cast("int", explorer.failure()["thread"])
+        yield from value_sentences(Steps(explorer.trace()), thread)
+
+
+def replayed(failure: Failure, subject: Subject) -> Explorer:
+    """Make the failing execution once more."""
+    explorer = replay_explorer(failure, subject)
+    explorer.again(0)
+    return explorer
 
 
 def ended(failure: Failure, subject: Subject) -> Mapping[str, Any]:
-    """The fields of EngineFailure of the failing execution, which is made once more."""
-    explorer = replay_explorer(failure, subject)
-    explorer.again(0)
-    return cast("Mapping[str, Any]", explorer.failure())
+    """The fields of EngineFailure of the failing execution."""
+    return cast("Mapping[str, Any]", replayed(failure, subject).failure())

@@ -8,6 +8,7 @@ from pulsar_ml.harness.judges.judge import EXPLAINING, ModelJudge
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.linearize import ILLEGAL, Options, check
 from pulsar_ml.harness.linearize.picture import state_after
+from pulsar_ml.harness.models.sequential import Sequential
 from pulsar_ml.harness.search.failure import Failure, replay_explorer
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -45,7 +46,8 @@ def answer_sentences(failure: Failure, subject: Subject, judge: Judge | None) ->
         shown = "; ".join(order[-MOST_CALLS:])
         more = f"{left} calls; " if left > 0 else ""
         yield f"the longest order of the calls that gives these answers: {more}{shown}"
-    state = state_after(history, verdict.prefix, model)
+    # The states of compiled specifications are numbers without names.
+    state = "" if isinstance(model, Sequential) else state_after(history, verdict.prefix, model)
     behind = f", which leaves {state}" if state else ""
     yield (
         f"behind it{behind}, {called(verdict.blocked)} has no legal place"

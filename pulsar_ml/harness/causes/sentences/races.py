@@ -32,7 +32,7 @@ def race_sentences(failure: Failure, steps: Steps) -> Iterator[str]:
     if not met:
         reader, writer = steps.thread(second), steps.thread(first)
         yield (
-            f"behind {steps.text(first)}, thread {writer} stored nothing that thread {reader} read "
+            f"thread {writer} stored nothing after {steps.text(first)} that thread {reader} read "
             f"before {steps.text(second)}"
         )
 

@@ -22,7 +22,7 @@ def stale_sentences(steps: Steps) -> Iterator[str]:
         yield read_text(steps, read, missed)
         if not missed:
             continue
-        unseen = missed[-1]
+        unseen = missed[0]  # without it the thread did not see the newer ones either
         if steps.events[unseen]["op"] == "buffer":
             yield (
                 f"{steps.text(unseen)} still stood in the buffer of thread {steps.thread(unseen)}, "

@@ -21,11 +21,11 @@ def rule_sentences(failure: Failure) -> Iterator[str]:
         yield f"{failure.rule} says: {text.removesuffix('.')}"
 
 
-def value_sentences(failure: Failure, steps: Steps) -> Iterator[str]:
-    """The locations that the failing thread read last, and the threads that stored their values."""
-    if not steps.events:
-        return
-    thread = failing_thread(steps)
+def value_sentences(steps: Steps, thread: int) -> Iterator[str]:
+    """The locations that the failing thread read last, and the threads that stored their values.
+
+    The final check is of thread -1.
+    """
     seen: set[int] = set()
     for number in reversed(steps.own.get(thread, [])):
         event = steps.events[number]
@@ -42,10 +42,6 @@ def value_sentences(failure: Failure, steps: Steps) -> Iterator[str]:
             return
 
 
-def failing_thread(steps: Steps) -> int:
-    return steps.thread(len(steps.events) - 1)
-
-
 def shared(steps: Steps, address: int) -> bool:
     """True for a location that two threads access, of which one stores."""
     events = [event for event in steps.events if int(event["address"]) == address]
@@ -55,7 +51,7 @@ def shared(steps: Steps, address: int) -> bool:
 
 def read_sentence(steps: Steps, number: int, thread: int) -> str:
     source = steps.source(number)
-    name = steps.name(number) or "a location"
+    name = steps.name(number)
     event = steps.events[number]
     before = int(event["before"]) if event["op"] in ("rmw", "cas") else None
     value = steps.value(number) if before is None else str(before)
@@ -67,7 +63,8 @@ def read_sentence(steps: Steps, number: int, thread: int) -> str:
         if writer < 0:
             whom = "the main thread"
         by = f", stored by {whom} at {steps.at(source)}"
-    return f"{who} last read {name} as {value} at {steps.at(number)}{by}"
+    read = f"{name} as {value}" if name else value
+    return f"{who} last read {read} at {steps.at(number)}{by}"
 
 
 def lost_update(steps: Steps, read: int) -> Iterator[str]:

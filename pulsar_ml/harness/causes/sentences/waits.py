@@ -36,18 +36,16 @@ def wait_sentences(steps: Steps, raw: Mapping[str, Any]) -> Iterator[str]:
     waits = {wait.thread: wait for wait in waits_of(steps, raw)}
     cycle = cycle_of(waits)
     for thread in cycle or waits:
-        yield from (
-            wait_texts(steps, waits[thread])
-            if not is_condition(waits[thread])
-            else condition_texts(steps, waits[thread])
-        )
-    if cycle:
+        wait = waits[thread]
+        if is_condition(wait):
+            yield from condition_texts(steps, wait)
+        elif thread in wait.holders:
+            yield own_text(steps, wait)
+        else:
+            yield from wait_texts(steps, wait)
+    if len(cycle) > 1:
         threads = " and ".join(f"thread {thread}" for thread in sorted(cycle))
-        yield (
-            f"{threads} wait for each other: a cycle"
-            if len(cycle) > 1
-            else f"{threads} waits for itself"
-        )
+        yield f"{threads} wait for each other: a cycle"
 
 
 def waits_of(steps: Steps, raw: Mapping[str, Any]) -> Iterator[Wait]:
@@ -88,7 +86,17 @@ def cycle_of(waits: Mapping[int, Wait]) -> list[int]:
 
 
 def object_text(wait: Wait) -> str:
-    return wait.name or f"a {wait.kind or 'lock'}"
+    return wait.name or ("a lock" if wait.kind in ("", "mutex") else f"a {wait.kind}")
+
+
+def own_text(steps: Steps, wait: Wait) -> str:
+    """A thread that waits for a lock of its own, as a condition of Python makes a thread wait."""
+    taken = steps.at(wait.holders[wait.thread])
+    return (
+        f"thread {wait.thread} waits at {wait.place or 'an unknown place'} for {object_text(wait)} "
+        f"that it took itself at {taken}, until another thread releases it, as the wait of a "
+        f"condition does: no thread did"
+    )
 
 
 def wait_texts(steps: Steps, wait: Wait) -> Iterator[str]:
