@@ -64,6 +64,14 @@ right if it is of the mutant's kind, an order or a lock, and one of its places i
 function or in a function that was called there, or its lock is held by an operation that ran the
 changed function. A hint is tried with one program and proves nothing about others.
 
+A change ends a failure if no execution fails with it: of all that the program has, or of ten times
+as many as the unchanged program made until it failed. Behind the samples and searches `explain`
+makes at most 300,000 executions for that; it says how many changes it could not judge with them.
+In code of Python, locks are the only changes.
+
+`explain` keeps what it found beside the failure, as `NAME.hints`: the sentences on the cause and
+the hints, with the digest of the failure. The file of another failure is not read.
+
 """
 
 
