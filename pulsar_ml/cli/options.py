@@ -245,18 +245,18 @@ def bounds(*, always: bool) -> Decorator:
     )
 
 
+in_child = option(
+    "--sandbox/--no-sandbox",
+    default=True,
+    show_default=True,
+    group=LIMITS,
+    help="Run in a child process, which a crash or a hang cannot leave.",
+)
+
+
 def sandbox() -> Decorator:
     """Options that say whether code under test runs in a child process, and for how long."""
-    return together(
-        option(
-            "--sandbox/--no-sandbox",
-            default=True,
-            show_default=True,
-            group=LIMITS,
-            help="Run in a child process, which a crash or a hang cannot leave.",
-        ),
-        child_patience(),
-    )
+    return together(in_child, child_patience())
 
 
 def child_patience() -> Decorator:

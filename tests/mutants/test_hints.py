@@ -48,7 +48,8 @@ def sentences_on(name: str, *, judged: bool = True) -> tuple[str, ...]:
         failure = shrink(found, subject, budget=hints.SHRINKING, judge=judge)
         again = failure.replay(subject, judge)
         assert again.exact
-        return why(failure, subject, again.trace, judge=judge if judged else None)
+        rule = suite.invariants.get(failure.rule, "")
+        return why(failure, subject, again.trace, judge=judge if judged else None, rule=rule)
     finally:
         module.select_mutant(None)
 

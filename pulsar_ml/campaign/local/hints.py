@@ -47,10 +47,13 @@ def cause_of(
     limits: Limits | None,
     most: int,
     progress: ProgressDisplay,
+    *,
+    rule: str = "",
 ) -> Cause:
     """Return the cause of a failure; without hints when one execution ends the child process.
 
-    Without ``limits`` the work is done in this process.
+    Without ``limits`` the work is done in this process. ``rule`` is the sentence of the broken
+    invariant.
     """
     found = Cause()
 
@@ -66,8 +69,7 @@ def cause_of(
 
     def work(send: Send) -> None:
         with one_session(subject):
-            sentences = sentences_of(failure, subject, judge)
-            send(sentences)
+            send(sentences_of(failure, subject, judge, rule))
             send(hints(failure, subject, judge, most=most, on_trial=send))
 
     progress.begin("changes tried")
@@ -82,7 +84,7 @@ def cause_of(
     return found
 
 
-def sentences_of(failure: Failure, subject: Subject, judge: Judge | None) -> Cause:
+def sentences_of(failure: Failure, subject: Subject, judge: Judge | None, rule: str) -> Cause:
     """Return the cause without hints; nothing is known of an execution that differs."""
     if failure.ended_process:
         return Cause()
@@ -92,7 +94,7 @@ def sentences_of(failure: Failure, subject: Subject, judge: Judge | None) -> Cau
     inevitable = ""
     if failure.kind in OF_CHECKS:
         inevitable = inevitable_text(shares(failure, subject, judge, samples=FEW))
-    return Cause(why(failure, subject, again.trace, judge=judge), inevitable)
+    return Cause(why(failure, subject, again.trace, judge=judge, rule=rule), inevitable)
 
 
 @contextmanager

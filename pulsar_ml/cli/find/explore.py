@@ -14,7 +14,7 @@ from pulsar_ml.campaign.local.exploring import (
     explore_suite,
     keep_failure,
 )
-from pulsar_ml.campaign.local.failures import checked_subject, described, replay_failure
+from pulsar_ml.campaign.local.failures import checked_subject, replay_failure
 from pulsar_ml.campaign.local.results import verdict
 from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
@@ -172,11 +172,11 @@ def command(
                 if path is not None and total.failure is not None:
                     subject = subjects[each.name]
                     again = replay_failure(total.failure, subject, judge, limits)
-                    echo(described(total.failure, again))
+                    echo(total.failure.summary(again))
                     steps = command_line(
-                        "trace", short_path(path), *suites_words(suites), *trust_words(module)
+                        "replay", short_path(path), *suites_words(suites), *trust_words(module)
                     )
-                    echo(f"  written to {path}\n  step by step: {steps}")
+                    echo(f"  written to {path}\n  its steps: {steps}")
             if interrupted:
                 break
         if writer and interrupted:

@@ -14,7 +14,7 @@ from pulsar_ml.harness.causes.sentences.blocks import block_sentences
 from pulsar_ml.harness.causes.sentences.races import race_sentences
 from pulsar_ml.harness.causes.sentences.stale_reads import stale_sentences
 from pulsar_ml.harness.causes.sentences.steps import Steps
-from pulsar_ml.harness.causes.sentences.values import rule_sentences, value_sentences
+from pulsar_ml.harness.causes.sentences.values import value_sentences
 from pulsar_ml.harness.causes.sentences.waits import loop_sentences, wait_sentences
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.judges.oracle import Judge
@@ -30,18 +30,19 @@ def why(
     events: Sequence[dict[str, Any]],
     *,
     judge: Judge | None = None,
+    rule: str = "",
 ) -> tuple[str, ...]:
     """Return sentences on the cause of ``failure``, the most direct one first.
 
     ``events`` is the trace of an exact replay, :attr:`Replayed.trace`; for any other trace the
     sentences would be of another execution. ``judge`` is that of the replay, which explains wrong
-    answers. Each sentence begins in lower case and has no full stop, as messages have. None for a
+    answers, and ``rule`` the sentence of the broken invariant. Each sentence begins in lower case and has no full stop, as messages have. None for a
     failure that ended its process.
     """
     if failure.ended_process or not events:
         return ()
-    found = sentences(failure, subject, Steps(events), judge)
-    return tuple(dict.fromkeys(found))
+    first = [f"{failure.rule} says: {rule.removesuffix('.')}"] if failure.rule and rule else []
+    return tuple(dict.fromkeys((*first, *sentences(failure, subject, Steps(events), judge))))
 
 
 def sentences(
@@ -61,7 +62,6 @@ def sentences(
         yield from answer_sentences(failure, subject, judge)
         yield from stale_sentences(steps)
     elif failure.kind in ("assertion", "invariant"):
-        yield from rule_sentences(failure)
         yield from stale_sentences(steps)
         explorer = replayed(failure, subject)
         thread = cast("int", explorer.failure()["thread"])

@@ -21,8 +21,9 @@ from pulsar_ml.harness.engine.engine cimport (
     engine_again, engine_apart, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
     engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
-    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
-    engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse, engine_used_strategy,
+    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_stop_at,
+    engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -256,6 +257,13 @@ cdef class Explorer:
             self.repeat(number)
             while self.pass_over():
                 self.repeat(number)
+
+    def stop_at(self, int64_t event) -> None:
+        """Let :meth:`again` call ``pml_step_reached`` at this event of the trace, for a debugger.
+
+        -1: nowhere; -2: when the execution fails.
+        """
+        engine_stop_at(event)
 
     def reverse(self, uint64_t number) -> str:
         """After :meth:`again` of a race: try its accesses in the other order.

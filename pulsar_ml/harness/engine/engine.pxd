@@ -107,6 +107,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     int engine_unjudged() noexcept
     void engine_accept(EngineStats* stats) noexcept
     void engine_ask(int (*known)(void* oracle) noexcept nogil, void* oracle) noexcept
+    void engine_stop_at(int64_t at) noexcept
     const EngineFailure* engine_failure() noexcept
     const EngineEvent* engine_trace(int64_t* count) noexcept
     const EngineDecision* engine_decisions(int64_t* count) noexcept

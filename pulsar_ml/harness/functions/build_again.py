@@ -30,10 +30,10 @@ def build_again(failure: Failure) -> Subject:
             from pulsar_ml.harness.pythreads.object_recipe import object_again
 
             return object_again(failure, recipe)
-        if recipe.call == "load_tests":
-            from pulsar_ml.harness.pythreads.python_recipe import python_test_again
+        if recipe.call == "check_python":
+            from pulsar_ml.harness.pythreads.check import test_again
 
-            return python_test_again(failure, recipe)
+            return test_again(failure, recipe)
         database = options.pop("database", None)
         subjects = build_tests(
             read_source(path),

@@ -53,15 +53,6 @@ def python_subject(function: Test, name: str) -> Subject:
     return subject_at(_fibers.set_test(function, name), build_of(function), None, needs_gil=True)
 
 
-def keep_file(function: Test, subject: Subject, also: tuple[str, ...]) -> None:
-    """Let the records of a test say which file has it, if :func:`load_tests` finds it there."""
-    name = getattr(function, "__name__", "")
-    found = getattr(inspect.getmodule(function), name, None) if name.startswith("test_") else None
-    if found is function and inspect.isfunction(function) and file_of(function).is_file():
-        options = {"name": name, "also": list(also)}
-        keep_recipe(subject, Recipe.of("load_tests", file_of(function), options))
-
-
 def build_of(function: Callable[..., object]) -> str:
     """Return a name for the code: of the test's file, this interpreter and the engine."""
     key = hashlib.sha256(loaded_engine())
@@ -147,8 +138,8 @@ def explore_python(
     chosen = engine_options(semantics, options)
     packages = tuple(also)
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
-    keep_file(function, subject, packages)
     program = program_of(subject, semantics)
+    keep_test(function, subject, packages, strict=strict)
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
         with session(semantics=semantics, also=packages, strict=strict) as texts:
@@ -226,6 +217,31 @@ def prepared(semantics: str, also: tuple[str, ...], strict: bool = False) -> Ite
     """Open a session whose texts nobody reads."""
     with session(semantics=semantics, also=also, strict=strict):
         yield
+
+
+def keep_test(function: Test, subject: Subject, also: tuple[str, ...], *, strict: bool) -> None:
+    """Remember the file of a test, if :func:`load_tests` finds the test there, for its failures."""
+    name = getattr(function, "__qualname__", "")
+    path = file_of(function)
+    if inspect.isfunction(function) and name.startswith("test_") and path.is_file():
+        module = sys.modules.get(function.__module__)
+        if getattr(module, name, None) is function and not hasattr(function, "__wrapped__"):
+            options = {"name": name, "also": list(also), "strict": strict}
+            keep_recipe(subject, Recipe.of("check_python", path, options))
+
+
+def test_again(failure: Failure, recipe: Recipe) -> Subject:
+    """Return the subject of a failure by its recipe. UsageError when the test is gone."""
+    path, name = recipe.path(), str(recipe.options["name"])
+    tests = load_tests(path)
+    if name not in tests:
+        known = ", ".join(tests) or "none"
+        raise UsageError(f"{path} has no test {name!r} any more; it has: {known}")
+    subject = python_subject(tests[name], failure.subject)
+    also = tuple(map(str, recipe.options["also"]))
+    strict = bool(recipe.options["strict"])
+    subject.around = partial(prepared, semantics_of(failure), also, strict)
+    return subject
 
 
 def test_of(function: Test) -> TestFunction:

@@ -199,6 +199,7 @@ class Failure:
         judge = judge or subject.judge
         explorer = replay_explorer(self, subject)
         explorer.again(0)
+        raw = explorer.failure() if explorer.failed() else {"thread": None}
         again = None
         refused = ""
         if self.kind == WRONG_ANSWERS and explorer.end() == "complete":
@@ -225,7 +226,9 @@ class Failure:
             again is not None and again.kind == self.kind and again.trace_hash == self.trace_hash
         )
         same_build = self.build_id == str(subject.build_id)
-        return Replayed(exact, same_build, again, explorer.trace(), self.hash_seed)
+        trace, checked = without_check(explorer.trace())
+        thread = cast("int | None", raw["thread"])
+        return Replayed(exact, same_build, again, trace, self.hash_seed, tuple(checked), thread)
 
     def summary(self, replayed: Replayed | None = None, location: str = "") -> str:
         """Describe the failure in a few lines: kind, size, places, and the result of its replay.
@@ -292,6 +295,16 @@ class Failure:
         return "\n".join([self.summary(again, location), *(f"  {each}" for each in remarks), table])
 
 
+def without_check(
+    trace: list[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the steps of a trace, and the last reads of the final check behind them."""
+    at = len(trace)
+    while at and int(trace[at - 1]["thread"]) < 0 and trace[at - 1]["op"] in ("load", "read"):
+        at -= 1
+    return trace[:at], trace[at:]
+
+
 def size_text(program: Program, trace: Sequence[Mapping[str, Any]]) -> str:
     """Return the numbers of threads and operations, each with a comma behind it.
 
@@ -329,6 +342,8 @@ class Replayed:
         failure: the failure of the replay, or None.
         trace: the steps of the replay.
         hash_seed: that of the record.
+        checked: the last reads of the final check, as steps of the main thread.
+        thread: the thread that failed, -1 for the final check, None for no failure.
     """
 
     exact: bool
@@ -336,6 +351,8 @@ class Replayed:
     failure: Failure | None
     trace: list[dict[str, Any]]
     hash_seed: str = ""
+    checked: tuple[dict[str, Any], ...] = ()
+    thread: int | None = None
 
     def verdict(self) -> str:
         """Describe the result in one sentence."""

@@ -5,20 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from pulsar_ml.harness.causes.sentences.steps import READS, WRITES, Steps
-from pulsar_ml.harness.search.failure import Failure
 
 MOST_READS = 3  # locations
-
-
-def rule_sentences(failure: Failure) -> Iterator[str]:
-    """The sentence of a broken invariant of the shipped suites."""
-    from pulsar_ml.suites.invariants import table
-
-    if failure.recipe or not failure.rule:
-        return
-    text = table().sentences().get(failure.rule)
-    if text is not None:
-        yield f"{failure.rule} says: {text.removesuffix('.')}"
 
 
 def value_sentences(steps: Steps, thread: int) -> Iterator[str]:
