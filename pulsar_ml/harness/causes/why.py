@@ -16,7 +16,6 @@ from pulsar_ml.harness.causes.sentences.stale_reads import stale_sentences
 from pulsar_ml.harness.causes.sentences.steps import Steps
 from pulsar_ml.harness.causes.sentences.values import value_sentences
 from pulsar_ml.harness.causes.sentences.waits import loop_sentences, wait_sentences
-from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure, replay_explorer
 from pulsar_ml.harness.subjects.subject import Subject
@@ -63,18 +62,11 @@ def sentences(
         yield from stale_sentences(steps)
     elif failure.kind in ("assertion", "invariant"):
         yield from stale_sentences(steps)
-        explorer = replayed(failure, subject)
-        thread = cast("int", explorer.failure()["thread"])
-        yield from value_sentences(Steps(explorer.trace()), thread)
-
-
-def replayed(failure: Failure, subject: Subject) -> Explorer:
-    """Make the failing execution once more."""
-    explorer = replay_explorer(failure, subject)
-    explorer.again(0)
-    return explorer
+        yield from value_sentences(failure, failure.replay(subject, judge), steps)
 
 
 def ended(failure: Failure, subject: Subject) -> Mapping[str, Any]:
-    """The fields of EngineFailure of the failing execution."""
-    return cast("Mapping[str, Any]", replayed(failure, subject).failure())
+    """The fields of EngineFailure of the failing execution, which is made once more."""
+    explorer = replay_explorer(failure, subject)
+    explorer.again(0)
+    return cast("Mapping[str, Any]", explorer.failure())

@@ -15,7 +15,11 @@ from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.lanes import Places, signed
 from pulsar_ml.harness.search.race import WORDS
-from pulsar_ml.harness.search.symbols import FIRST_INTERPRETED, describe_pc, interpreted_value
+from pulsar_ml.harness.search.symbols import (
+    FIRST_INTERPRETED,
+    describe_pc,
+    interpreted_value,
+)
 
 Event = Mapping[str, Any]
 
@@ -155,7 +159,9 @@ class Steps:
 
     def value(self, number: int) -> str:
         """The value that a step read or wrote, in words."""
-        event = self.events[number]
+        return self.value_of(self.events[number])
+
+    def value_of(self, event: Event) -> str:
         if int(event["pc"]) >= FIRST_INTERPRETED:
             return interpreted_value(int(event["value"])) if int(event["value"]) else "?"
         return self.names.value(signed(event["value"]))

@@ -1,63 +1,43 @@
-"""Sentences on a failed assertion, invariant or final check: the values read last, and by whom."""
+"""Sentences on a failed assertion, invariant or final check: the values it read, and by whom."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from pulsar_ml.harness.causes.sentences.steps import READS, WRITES, Steps
+from pulsar_ml.harness.replays.ending import Value, values_of
+from pulsar_ml.harness.search.failure import Failure, Replayed
+from pulsar_ml.harness.search.symbols import own_pc
 
-MOST_READS = 3  # locations
 
+def value_sentences(failure: Failure, again: Replayed, steps: Steps) -> Iterator[str]:
+    """The values that the failing check read last, and the updates that they lack.
 
-def value_sentences(steps: Steps, thread: int) -> Iterator[str]:
-    """The locations that the failing thread read last, and the threads that stored their values.
-
-    The final check is of thread -1.
+    Stale ones are left to the sentences on stale reads; numbers without a name that no thread
+    wrote say nothing.
     """
-    seen: set[int] = set()
-    for number in reversed(steps.own.get(thread, [])):
-        event = steps.events[number]
-        if event["op"] in ("call", "return") and seen:
-            return
-        address = int(event["address"])
-        if event["op"] not in READS or address in seen or not shared(steps, address):
-            continue
-        seen.add(address)
-        if (event["op"] == "load" or event["failed"]) and not event["stale"]:
-            yield read_sentence(steps, number, thread)
-            yield from lost_update(steps, number)
-        if len(seen) == MOST_READS:
-            return
+    for value in values_of(failure, again):
+        said = value.writer is not None or steps.names.known(value.event)
+        if said and (value.step is None or not value.event["stale"]):
+            yield read_sentence(steps, value, again.thread)
+            yield from lost_update(steps, value.writer)
 
 
-def shared(steps: Steps, address: int) -> bool:
-    """True for a location that two threads access, of which one stores."""
-    events = [event for event in steps.events if int(event["address"]) == address]
-    threads = {event["thread"] for event in events if event["op"] in (*READS, *WRITES)}
-    return len(threads) > 1 and any(event["op"] in WRITES for event in events)
-
-
-def read_sentence(steps: Steps, number: int, thread: int) -> str:
-    source = steps.source(number)
-    name = steps.name(number)
-    event = steps.events[number]
-    before = int(event["before"]) if event["op"] in ("rmw", "cas") else None
-    value = steps.value(number) if before is None else str(before)
-    who = f"thread {thread}" if thread >= 0 else "the final check"
+def read_sentence(steps: Steps, value: Value, thread: int | None) -> str:
+    who = "the final check" if value.step is None else f"thread {thread}"
+    name = steps.names.known(value.event)
+    number = steps.value_of(value.event)
     by = ""
-    if source is not None:
-        writer = steps.thread(source)
+    if value.writer is not None:
+        writer = steps.thread(value.writer)
         whom = "itself" if writer == thread else f"thread {writer}"
-        if writer < 0:
-            whom = "the main thread"
-        by = f", stored by {whom} at {steps.at(source)}"
-    read = f"{name} as {value}" if name else value
-    return f"{who} last read {read} at {steps.at(number)}{by}"
+        by = f", stored by {'the main thread' if writer < 0 else whom} at {steps.at(value.writer)}"
+    read = f"{name} as {number}" if name else number
+    return f"{who} read {read} at {steps.at_pc(own_pc(value.event['frames']))}{by}"
 
 
-def lost_update(steps: Steps, read: int) -> Iterator[str]:
+def lost_update(steps: Steps, store: int | None) -> Iterator[str]:
     """The store that was overwritten unseen: another thread made it between a read and a store."""
-    store = steps.source(read)
     if store is None or steps.events[store]["op"] != "store":
         return
     thread, address = steps.thread(store), steps.events[store]["address"]
