@@ -35,8 +35,8 @@ def why(
 
     ``events`` is the trace of an exact replay, :attr:`Replayed.trace`; for any other trace the
     sentences would be of another execution. ``judge`` is that of the replay, which explains wrong
-    answers, and ``rule`` the sentence of the broken invariant. Each sentence begins in lower case and has no full stop, as messages have. None for a
-    failure that ended its process.
+    answers, and ``rule`` the sentence of the broken invariant. Each sentence begins in lower case
+    and has no full stop, as messages have. None for a failure that ended its process.
     """
     if failure.ended_process or not events:
         return ()

@@ -419,8 +419,7 @@ cdef class Explorer:
                 "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
                 "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
                 "waits_for": {i: f.waits_for[i] for i in range(ENGINE_MOST_THREADS) if f.waits_for[i]},
-                "event": f.event, "other_event": f.other_event,
-                "released": f.released, "acquired": f.acquired,
+                "event": f.event, "other_event": f.other_event, "released": f.released, "acquired": f.acquired,
                 "invariant": (<const char*>f.invariant).decode(errors="replace"),
                 "message": (<const char*>f.message).decode(errors="replace"),
             }
@@ -458,9 +457,7 @@ cdef class Explorer:
         cdef const EngineDecision* chosen
         with self.mine():
             chosen = engine_decisions(&count)
-            return tuple([
-                (chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)
-            ])
+            return tuple([(chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)])
 
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""

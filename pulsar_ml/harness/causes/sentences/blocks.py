@@ -1,4 +1,4 @@
-"""Sentences on a block of memory: who allocated it, released it and used it, and how it was lost."""
+"""Sentences on a block of memory: its allocation, release and use, and how it was lost."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ def meetings(steps: Steps, unseen: int, victim: int) -> Iterator[str]:
 
 
 def meeting_text(steps: Steps, unseen: int, store: int, load: int, victim: int) -> str:
-    """Why a store and the load that read it do not synchronise; "" if both orders are there."""
+    """The orders of a store and the load that read it, if one is missing; else ""."""
     releases = steps.order(store) in RELEASES or steps.fenced(unseen, store, RELEASES)
     acquires = steps.order(load) in ACQUIRES or steps.fenced(load, victim, ACQUIRES)
     if store == unseen:

@@ -100,7 +100,7 @@ def own_text(steps: Steps, wait: Wait) -> str:
 
 
 def wait_texts(steps: Steps, wait: Wait) -> Iterator[str]:
-    """What a thread holds, what it waits for, and who holds that."""
+    """The locks that a thread holds, the object that it waits for, and the threads that hold it."""
     at = f" at {wait.place}" if wait.place else ""
     own = [
         f"{steps.name(number) or 'a lock'}, locked at {steps.at(number)},"
@@ -131,15 +131,15 @@ def condition_texts(steps: Steps, wait: Wait) -> Iterator[str]:
         for number, event in enumerate(steps.events)
         if event["op"] == "wake" and int(event["address"]) == wait.address
     ]
-    lost = [one for one in wakes if one < began and not int(steps.events[one]["value"])]
+    early = [one for one in wakes if one < began and not int(steps.events[one]["value"])]
     later = [one for one in wakes if one > began]
     name = object_text(wait)
     yield from wait_texts(steps, wait)
-    if lost and not later:
+    if early and not later:
         yield (
-            f"the wake-up of {name} at {steps.at(lost[-1])} by thread {steps.thread(lost[-1])} "
+            f"the wake-up of {name} at {steps.at(early[-1])} by thread {steps.thread(early[-1])} "
             f"found no thread waiting, and thread {wait.thread} began to wait{at} after it: "
-            f"the wake-up is lost"
+            "the wake-up is lost"
         )
     elif later:
         yield (
