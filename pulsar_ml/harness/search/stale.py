@@ -30,10 +30,20 @@ Event = dict[str, Any]
 
 
 def described(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> str:
-    """Return :meth:`Failure.describe` with the stale reads on which the failure rests."""
+    """Return :meth:`Failure.describe` with its cause and the stale reads on which it rests."""
+    remarks = stale_remarks(failure, subject, judge=judge)
     return failure.describe(
-        subject, judge=judge, remarks=stale_remarks(failure, subject, judge=judge)
+        subject, judge=judge, remarks=(*remarks, *why_lines(failure, subject, judge=judge))
     )
+
+
+def why_lines(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> tuple[str, ...]:
+    """Return the sentences on the cause of a failure, each as a line; none if it does not repeat."""
+    from pulsar_ml.harness.causes.why import why
+
+    again = failure.replay(subject, judge)
+    said = why(failure, subject, again.trace, judge=judge) if again.exact else ()
+    return tuple(f"why: {each}" for each in said)
 
 
 def stale_remarks(
