@@ -21,7 +21,6 @@ FUNCTIONS = ROOT / "docs" / "functions.md"
 PYTHON = ROOT / "docs" / "python-threads.md"
 REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"
 OTHER_TOOLS = ROOT / "docs" / "from-other-tools.md"
-FAILURES = ROOT / "docs" / "failures.md"
 WORKFLOW = ".github/workflows/races.yml"
 
 
@@ -68,10 +67,6 @@ def test_from_an_empty_folder_to_a_job_in_ci(folder: Path) -> None:
         for name in ("sarif_file", "path"):
             if name in step.get("with", {}):
                 assert (folder / step["with"][name]).exists(), f"nothing made {step['with'][name]}"
-
-
-def test_from_a_failure_to_the_changes_that_end_it(folder: Path) -> None:
-    Reader(folder).follow(FAILURES)
 
 
 def test_a_wrong_workflow_is_noticed() -> None:

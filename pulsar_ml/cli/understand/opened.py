@@ -88,12 +88,9 @@ def open_failure(
 
 
 def sentence_of(suites: Mapping[str, Suite], failure: Failure) -> str:
-    """The sentence of the broken invariant, from a suite about the failure's subject; or ""."""
-    return next(
-        (
-            suite.invariants[failure.rule]
-            for suite in suites.values()
-            if suite.subject == failure.subject and failure.rule in suite.invariants
-        ),
-        "",
+    """The sentence of the broken invariant, first of suites about the failure's subject; or ""."""
+    ordered = sorted(suites.values(), key=lambda suite: suite.subject != failure.subject)
+    found = (
+        suite.invariants[failure.rule] for suite in ordered if failure.rule in suite.invariants
     )
+    return next(found, "").rstrip(".")

@@ -64,14 +64,21 @@ def gdb_words(program: Sequence[str], place: tuple[str, int]) -> list[str]:
     script = SELECT.format(file=place[0], line=place[1])
     commands = (
         "set breakpoint pending on",
-        "set debuginfod enabled off",
+        "set confirm off",
+        "set width 0",
         "set print thread-events off",
         "set print inferior-events off",
         f"break {STOP}",
         "run",
         f"python exec({script!r})",
     )
-    return [debugger(), "-q", *(word for each in commands for word in ("-ex", each)), "--args", *program]  # fmt: skip
+    early = ("set debuginfod enabled off", "set auto-load python-scripts off")
+    return [
+        *(debugger(), "-q"),
+        *(word for each in early for word in ("-iex", each)),
+        *(word for each in commands for word in ("-ex", each)),
+        *("--args", *program),
+    ]
 
 
 def start(words: Sequence[str]) -> None:

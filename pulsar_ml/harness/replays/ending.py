@@ -14,7 +14,12 @@ from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.replays.essence import last_change
 from pulsar_ml.harness.search.failure import AT_LOCATIONS, WRONG_ANSWERS, Failure, Replayed
 from pulsar_ml.harness.search.lanes import Places, signed
-from pulsar_ml.harness.search.symbols import FIRST_INTERPRETED, describe_pc, own_pc
+from pulsar_ml.harness.search.symbols import (
+    FIRST_INTERPRETED,
+    describe_pc,
+    interpreted_value,
+    own_pc,
+)
 
 Event = Mapping[str, Any]
 
@@ -69,9 +74,10 @@ def values_of(failure: Failure, again: Replayed) -> list[Value]:
 
 
 def known(event: Event) -> bool:
-    """Return True if the value of a read is known, and is a number."""
+    """Return True if the value of a read is known; of an object of Python only the type is."""
     if int(event["pc"]) >= FIRST_INTERPRETED:
-        return event["op"] == "load" and bool(event["value"])
+        text = interpreted_value(int(event["value"])) if event["value"] else "nothing"
+        return event["op"] == "load" and text != "nothing" and not text.startswith("<")
     return event["op"] == "load" or bool(event["before"])
 
 
@@ -135,10 +141,7 @@ def value_text(
     value: Value, trace: Sequence[Event], numbers: Mapping[int, int], names: Names, places: Places
 ) -> str:
     event = value.event
-    interpreted = int(event["pc"]) >= FIRST_INTERPRETED
-    if interpreted:
-        from pulsar_ml.harness.search.symbols import interpreted_value
-
+    if int(event["pc"]) >= FIRST_INTERPRETED:
         number = interpreted_value(int(event["value"]))
     else:
         number = names.value(signed(event["value"]))
@@ -148,9 +151,9 @@ def value_text(
         name = f"{name}, read in {function},"
     stale = ""
     if value.step is not None and event["stale"]:
-        stale = ", which is not the newest value"
+        stale = "; a newer value was there"
     if value.writer is None:
-        return f"{name} was {number}, from before the threads{stale}"
+        return f"{name} was {number}, which no step wrote{stale}"
     written = trace[value.writer]
     who = f"thread {written['thread']}" if int(written["thread"]) >= 0 else "the main thread"
     step = f"at step {numbers[value.writer]} " if value.writer in numbers else ""

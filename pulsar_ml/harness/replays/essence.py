@@ -2,7 +2,8 @@
 
 These are the accesses of a race or the failing access, stale reads with the stores that they read
 and that they missed, the switches that shrinking could not remove, what happened to the block of
-memory in question, and for threads that wait the locks and their last steps.
+memory in question, for threads that wait the locks and their last steps, and for wrong answers the
+operations and what they wrote.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ THREAD = CHOICES.index("thread")
 WAITS = ("deadlock", "livelock", "not lock-free", "endless loop")
 OF_LOCKS = ("lock", "unlock", "wait", "wake")
 CHANGES = ("store", "rmw", "cas", "flush", "write")
+CALLS = ("call", "return")
 
 
 def essential(failure: Failure, trace: Sequence[Event], values: Sequence[int] = ()) -> set[int]:
@@ -41,16 +43,21 @@ def essential(failure: Failure, trace: Sequence[Event], values: Sequence[int] = 
         found |= {index for index in own if trace[index]["op"] in OF_LOCKS}
         found |= set({trace[index]["thread"]: index for index in own}.values())  # the last of each
     if failure.kind == WRONG_ANSWERS:
-        found |= {index for index in own if trace[index]["op"] in ("call", "return")}
+        found |= {index for index in own if trace[index]["op"] in (*CALLS, *CHANGES[:-1])}
     found |= set(own[-1:])
     return found | set(calls_of(trace, found))
 
 
 def stale_steps(trace: Sequence[Event]) -> Iterator[int]:
-    """Yield stale reads, the store that each one read, and the newest store that it missed."""
+    """Yield stale reads, the store that each one read, and the newest store that it missed.
+
+    A store, or a read-modify-write, that went before newer stores is shown as well.
+    """
     index_of = {id(event): index for index, event in enumerate(trace)}
-    for event in stale_reads(trace):
-        index = index_of[id(event)]
+    found = {index_of[id(event)] for event in stale_reads(trace)}
+    found |= {index for index, event in enumerate(trace) if event["stale"]}
+    for index in sorted(found):
+        event = trace[index]
         yield index
         if int(event["from"]) >= 0:
             yield int(event["from"])

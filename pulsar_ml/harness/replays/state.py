@@ -54,7 +54,7 @@ def threads(
                 (places.of(trace[at]) for at in reversed(done) if trace[at]["op"] != "call"), ""
             )
             call = int(trace[done[-1]]["call"])
-            text = "code that the program started"
+            text = f"code that {'the test' if program.is_test else 'an operation'} started"
             if thread < len(program.threads):
                 text = call_text(program, thread, call, subject)
             where = f"is in {text}" + (f", at {place}" if place else "")
@@ -101,7 +101,7 @@ def locations(
         if written is None:
             event = trace[seen]
             if event["op"] == "load":
-                lines.append(f"  {name} = {value_of(event, names)}, from before the threads")
+                lines.append(f"  {name} = {value_of(event, names)}, which no step wrote")
             continue
         event = trace[written]
         step = f"step {numbers[written]}" if written in numbers else "the main thread"

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.locations.names import Names
+from pulsar_ml.harness.locations.names import NO_LOCATION, Names
 from pulsar_ml.harness.replays.ending import ending, values_of
 from pulsar_ml.harness.replays.essence import essential
 from pulsar_ml.harness.replays.state import state_lines
@@ -61,6 +61,9 @@ def view_text(failure: Failure, again: Replayed, subject: Subject, view: View) -
     program = Program.from_json(failure.program)
     numbers = {index: place + 1 for place, index in enumerate(own)}
     shown = {index for index in own if not is_left_out(trace[index], names, trace)}
+    for index in sorted(shown):  # so that numbered names do not depend on the steps left out
+        if trace[index]["op"] not in NO_LOCATION:
+            names.of(trace[index])
     values = values_of(failure, again)
     steps = {at for value in values for at in (value.step, value.writer) if at is not None}
     chosen = set(own)
@@ -116,7 +119,7 @@ def guilty_event(failure: Failure, trace: list[dict[str, Any]]) -> int | None:
         for index, event in enumerate(trace)
         if int(event["thread"]) >= 0 and event["op"] not in ("call", "return") and event["pc"]
     ]
-    stale = [index for index in accesses if trace[index]["stale"] and trace[index]["op"] == "load"]
+    stale = [index for index in accesses if trace[index]["stale"]]
     return next(iter([*stale[-1:], *accesses[-1:]]), None)
 
 

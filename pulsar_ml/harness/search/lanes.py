@@ -244,7 +244,8 @@ def what_it_did(
     if op in ("rmw", "cas"):
         if event["failed"]:
             return f"{what} is {names.value(signed(event['before']))}, cas fails"
-        return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}"
+        behind = f" (before {counted(int(event['stale']), 'store')})" if event["stale"] else ""
+        return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}{behind}"
     if op == "look":
         return f"look at {what} -> {event['value']}"
     if op == "lock" and event["failed"]:

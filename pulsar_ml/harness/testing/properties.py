@@ -26,6 +26,22 @@ def keep_record(failure: Failure, config: pytest.Config) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
+def kept_record(failure: Failure, item: pytest.Item) -> list[str]:
+    """Keep the record of a failure that a test raised itself; return the command that replays it.
+
+    Nothing is done for a failure that has a record, or whose subject no command can build again.
+    """
+    from pulsar_ml.terminal.command_line import command_line
+    from pulsar_ml.terminal.trust import OPTION
+
+    kept = any(name == RECORD for name, _ in item.user_properties)
+    if kept or not failure.recipe or item.config.stash[REPLAYED] is not None:
+        return []
+    record = keep_record(failure, item.config)
+    item.user_properties += [(FAILURE, failure.short()), (RECORD, str(record))]
+    return [f"replay it: {command_line('replay', str(record), OPTION)}"]
+
+
 def command_options(config: pytest.Config) -> dict[str, Any]:
     """Return the options of explorations that the command line of pytest has."""
     options = {

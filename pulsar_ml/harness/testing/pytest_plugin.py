@@ -29,6 +29,7 @@ from pulsar_ml.harness.testing.properties import (
     RECORD,
     REPLAYED,
     keep_record,
+    kept_record,
     not_again,
 )
 
@@ -267,10 +268,16 @@ def pytest_runtest_makereport(
         # Hypothesis appends lines that only failing examples ran; here they are the harness's own.
         noted = "\n".join(getattr(error, "__notes__", ())).partition("Explanation:")[0].rstrip()
         shown = call.excinfo.getrepr(style="value", chain=False)
-        shown.reprtraceback.reprentries[0].lines = [*str(error).splitlines(), *noted.splitlines()]
+        lines = [
+            *str(error).splitlines(),
+            *noted.splitlines(),
+            *kept_record(vars(error)["failure"], item),
+        ]
+        shown.reprtraceback.reprentries[0].lines = lines
         if shown.reprcrash is not None:  # the text of the short summary
             shown.reprcrash.message = str(error).partition("\n")[0]
         report.longrepr = shown
+        report.user_properties[:] = item.user_properties
     return report
 
 

@@ -79,6 +79,7 @@ SHARED int64_t stop_at = NO_STOP;
  * as many. */
 #define CHECK_READS 16
 SHARED int64_t check_begins = -1;
+SHARED const PmlViolation *check_found;
 
 /* A breakpoint here stops in the fiber of the step's thread; the code under test called it, by way
  * of the frames between. */
