@@ -38,7 +38,7 @@ def described(failure: Failure, subject: Subject, *, judge: Judge | None = None)
 
 
 def why_lines(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> tuple[str, ...]:
-    """Return the sentences on the cause of a failure, each as a line; none if it does not repeat."""
+    """Return the sentences on the cause of a failure as lines; none if it does not repeat."""
     from pulsar_ml.harness.causes.why import why
 
     again = failure.replay(subject, judge)
