@@ -35,6 +35,10 @@ from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.config import read_broker_conf, read_mapping
 from pulsar_ml.distributed.machines import cluster
 from pulsar_ml.harness.building.build_call import BuildCall, read_call
+from pulsar_ml.harness.building.twin import BuildCall, read_call
+from pulsar_ml.harness.causes.changes import Order
+from pulsar_ml.harness.causes.hints import Hint, Hints
+from pulsar_ml.harness.causes.hints_file import read_file, write_hints
 from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import RECORD, History, Signature
 from pulsar_ml.harness.search.failure import Failure
@@ -93,6 +97,12 @@ def text_file(name: str, text: Callable[[], str]) -> Callable[[Path], Path]:
 def read_failure(path: Path) -> None:
     failure = Failure.from_text(bounded_text(path, "the failure"))
     Program.from_json(failure.program)
+
+
+def hints_file(folder: Path) -> Path:
+    change = Order((1,), "push queue.h:130", "store", "relaxed", "release")
+    found = Hints((Hint((change,), 17, True),), 5, 3)
+    return write_hints(folder / "failure.json", failure_of("race_met"), found, ("why",), "then")
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -341,6 +351,7 @@ PARSERS: dict[str, Parser] = {
     "short failure": Parser(
         text_file("failure.txt", lambda: failure_of("use_after_free").short()), read_failure
     ),
+    "hints": Parser(hints_file, read_file, "version"),
     "run.json, reported": Parser(run_file("run.json"), reported, "version"),
     "run.json, resumed": Parser(run_file("run.json"), resumed, "version"),
     "kill-table.json of a run": Parser(run_file(KILL_TABLE), reported, "version"),

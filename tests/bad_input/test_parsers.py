@@ -174,6 +174,7 @@ READS = {
     "pulsar_ml/versioned_json.py": "the helper of those above",
     "pulsar_ml/config/properties.py": "broker.conf",
     "pulsar_ml/harness/building/build.py": "an order to its own child",
+    "pulsar_ml/harness/causes/hints_file.py": "hints",
     "pulsar_ml/harness/functions/flags.py": "compile_commands.json, of the user's own build",
     "pulsar_ml/harness/building/project.py": "an order to its own child",
     "pulsar_ml/harness/building/pyproject.py": "pyproject.toml, of the user's own project",

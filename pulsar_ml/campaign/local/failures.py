@@ -117,19 +117,20 @@ def traced(
 ) -> tuple[Replayed, str]:
     """Makes a failure again, once; returns the result and its text, as ``view`` wants it.
 
-    Without the names of Python's variables, which only the process of the replay knows, the result
-    has the steps.
+    The text is made in the process of the replay, which alone knows the names of Python's
+    variables. The steps of Python code, which other processes cannot read, are left out of the
+    result.
     """
+    if failure.ended_process:
+        again = replay_lost(failure, subject, limits=limits)
+        return again, view_text(failure, again, subject, view)
 
     def work() -> tuple[Replayed, str]:
         again = failure.replay(subject, judge)
-        text = view_text(failure, again, subject, view)
-        return replace(again, trace=[]), text
+        text = view_text(failure, again, subject, view, judge)
+        return (replace(again, trace=[], checked=()) if subject.needs_gil else again), text
 
-    if subject.needs_gil and not failure.ended_process:
-        return guarded(work, limits)
-    again = replay_failure(failure, subject, judge, limits)
-    return again, view_text(failure, again, subject, view)
+    return guarded(work, limits)
 
 
 def inevitability_of(

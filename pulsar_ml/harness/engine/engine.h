@@ -155,6 +155,8 @@ typedef struct {
     uint64_t unfinished;  /* of a deadlock or livelock: bits of the threads that have not ended */
     /* and where each of them is blocked, 0: it runs in a loop */
     uint64_t waits_at[ENGINE_MOST_THREADS];
+    /* of a deadlock: the lock or condition that each waits for, 0: none with an address */
+    uint64_t waits_for[ENGINE_MOST_THREADS];
     int32_t signal;
     int32_t n_frames;
     uint64_t frames[ENGINE_MOST_FRAMES];

@@ -56,6 +56,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         int32_t op, other_op, width, other_width, event, other_event, released, acquired, signal, n_frames
         uint64_t unfinished
         uint64_t[64] waits_at
+        uint64_t[64] waits_for
         uint64_t[24] frames
         char[28] invariant
         char[224] message

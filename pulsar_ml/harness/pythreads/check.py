@@ -36,6 +36,7 @@ from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.search.stale import why_lines
 from pulsar_ml.harness.subjects.hash_seed import hash_seed, seed_text
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
@@ -178,7 +179,7 @@ def explore_python(
 
 def describe_failure(failure: Failure, subject: Subject, texts: Any, judge: Any = None) -> str:
     """Replay a failure in a session: its summary, table and stacks."""
-    text = failure.describe(subject, judge=judge)
+    text = failure.describe(subject, judge=judge, remarks=why_lines(failure, subject, judge=judge))
     if modules := texts.native.described():
         text = f"{text}\n  {one_step_text(modules)}"
     if failure.kind in WAITS:

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.causes.why import why
+from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.locations.names import NO_LOCATION, Names
 from pulsar_ml.harness.replays.ending import ending, values_of
 from pulsar_ml.harness.replays.essence import essential
@@ -42,8 +44,16 @@ class View:
     marks: Mapping[int, str] | None = None
 
 
-def view_text(failure: Failure, again: Replayed, subject: Subject, view: View) -> str:
+def view_text(
+    failure: Failure,
+    again: Replayed,
+    subject: Subject,
+    view: View,
+    judge: Judge | None = None,
+) -> str:
     """Return the text of a replay; the summary alone when its steps are not known.
+
+    ``judge`` is that of the replay.
 
     Raises UsageError for a step that the replay does not have.
     """

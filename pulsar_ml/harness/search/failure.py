@@ -141,6 +141,19 @@ class Failure:
             *sorted(self.where[:2] if self.kind == "data race" else self.where[:1]),
         )
 
+    def engine_options(self) -> dict[str, Any]:
+        """Return the options of the engine for other executions of the failure's program."""
+        return {
+            "mode": self.mode,
+            "reuse": self.reuse,
+            "faults": self.faults,
+            "step_limit": self.step_limit,
+            "races": self.races,
+            "leaks": self.leaks,
+            "suppress": self.suppress,
+            "stores": self.stores,
+        }
+
     def to_json(self) -> str:
         """Return the failure as JSON; :meth:`from_text` reads it."""
         return json.dumps(
@@ -473,16 +486,5 @@ def sentence(raw: Mapping[str, Any]) -> str:
 
 def replay_explorer(failure: Failure, subject: Subject, **changes: Any) -> Explorer:
     """Prepare the engine for a replay of ``failure``, with ``changes`` of its options."""
-    options: dict[str, Any] = {
-        "mode": failure.mode,
-        "reuse": failure.reuse,
-        "faults": failure.faults,
-        "step_limit": failure.step_limit,
-        "races": failure.races,
-        "leaks": failure.leaks,
-        "decisions": failure.decisions,
-        "suppress": failure.suppress,
-        "stores": failure.stores,
-    }
-    options.update(changes)
+    options = failure.engine_options() | {"decisions": failure.decisions} | changes
     return Explorer(subject, Program.from_json(failure.program), strategy="replay", **options)

@@ -30,10 +30,20 @@ Event = dict[str, Any]
 
 
 def described(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> str:
-    """Return :meth:`Failure.describe` with the stale reads on which the failure rests."""
+    """Return :meth:`Failure.describe` with its cause and the stale reads on which it rests."""
+    remarks = stale_remarks(failure, subject, judge=judge)
     return failure.describe(
-        subject, judge=judge, remarks=stale_remarks(failure, subject, judge=judge)
+        subject, judge=judge, remarks=(*remarks, *why_lines(failure, subject, judge=judge))
     )
+
+
+def why_lines(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> tuple[str, ...]:
+    """Return the sentences on the cause of a failure as lines; none if it does not repeat."""
+    from pulsar_ml.harness.causes.why import why
+
+    again = failure.replay(subject, judge)
+    said = why(failure, subject, again.trace, judge=judge) if again.exact else ()
+    return tuple(f"why: {each}" for each in said)
 
 
 def stale_remarks(
@@ -75,17 +85,11 @@ def stale_remarks(
 
 def under_sc(failure: Failure, subject: Subject, judge: Judge | None) -> Exploration:
     """Explore the failure's program without stale reads: all of a short one, or a sample."""
-    options: dict[str, Any] = {
+    options = failure.engine_options() | {
         "mode": "sc",
         "executions": SC_EXECUTIONS,
         "seed": failure.seed,
         "judge": judge,
-        "reuse": failure.reuse,
-        "faults": failure.faults,
-        "step_limit": failure.step_limit,
-        "races": failure.races,
-        "leaks": failure.leaks,
-        "suppress": failure.suppress,
         "lock_free": failure.lock_free,
     }
     program = Program.from_json(failure.program)

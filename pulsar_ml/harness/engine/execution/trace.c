@@ -100,7 +100,7 @@ static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uin
         events_room = room;
     }
     EngineEvent *event = &events[n_events];
-    memset(event, 0, offsetof(EngineEvent, clock));
+    memset(event, 0, offsetof(EngineEvent, frames));
     event->address = address;
     event->value = value;
     event->pc = pc;
