@@ -82,9 +82,11 @@ def view_text(
     end = len(trace) if view.to is None else own[view.to - 1] + 1
     if view.to is not None:
         chosen = {index for index in chosen | {end - 1} if index < end}
-    last = [] if again.failure is None or view.to else ending(
-        failure, again, values, numbers, names, view.sentence
-    )  # fmt: skip
+    last: list[str] = []
+    if again.failure is not None and view.to is None:
+        last = ending(failure, again, values, numbers, names, view.sentence)
+    if again.exact and view.to is None:
+        last += [f"why: {each}" for each in why(failure, subject, trace, judge=judge)]
     table = lane_table(
         program,
         trace[:end],
