@@ -34,7 +34,7 @@ from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.config import read_broker_conf, read_mapping
 from pulsar_ml.distributed.machines import cluster
-from pulsar_ml.harness.building.twin import BuildCall, read_call
+from pulsar_ml.harness.building.build_call import BuildCall, read_call
 from pulsar_ml.harness.causes.changes import Order
 from pulsar_ml.harness.causes.hints import Hint, Hints
 from pulsar_ml.harness.causes.hints_file import read_file, write_hints

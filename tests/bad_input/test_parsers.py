@@ -202,7 +202,7 @@ READS = {
     "pulsar_ml/campaign/local/exploring.py": "a failure that this process made",
     "pulsar_ml/campaign/local/record_kind.py": "failure",
     "pulsar_ml/cli/understand/engine_replay.py": "a failure that this process made",
-    "pulsar_ml/harness/building/twin.py": "build call",
+    "pulsar_ml/harness/building/build_call.py": "build call",
     "pulsar_ml/cli/find/linearize.py": "the value of an option of the command line",
     "pulsar_ml/suites/invariants.py": "a file of the project",
     "stress/mutants/table/sanitized_trials.py": "lines of its own child",

@@ -120,7 +120,7 @@ def print_text(text: str) -> None:
 
 
 def next_commands(opened: Opened, again: Replayed, view: View) -> list[tuple[str, str]]:
-    """What a user may do next about the failure, and the command lines of it."""
+    """The commands to go on with about the failure, each behind its purpose."""
     found = [("changes that would end it", opened.command("explain"))]
     if again.failure is not None and not opened.failure.ended_process:
         if not view.all_steps:

@@ -21,9 +21,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pulsar_ml.errors import BuildError, UsageError
+from pulsar_ml.harness.building.build_call import CALL, BuildCall
 from pulsar_ml.harness.building.checked import checked_extension, with_whole_paths
 from pulsar_ml.harness.building.disk import full_disk
-from pulsar_ml.harness.building.twin import CALL, BuildCall
 
 HEADERS = {".h", ".hpp", ".hh", ".pxd", ".pxi"}
 DIRECTIVES = {

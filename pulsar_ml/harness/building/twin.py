@@ -2,45 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.input_files import bounded_text
-from pulsar_ml.versioned_json import build, read_object
-
-CALL = "build.json"  # beside a module: the call that built it
-KIND = "pulsar_ml build"
-VERSION = 1
-
-
-@dataclass(frozen=True, slots=True)
-class BuildCall:
-    """The arguments with which ``build_extension`` built a module.
-
-    Attributes:
-        source: the path of the ``.pyx`` file.
-        include, macros, flags, language, volatile: as of ``build_extension``.
-    """
-
-    source: str
-    include: tuple[str, ...] = ()
-    macros: Mapping[str, str] = field(default_factory=dict)
-    flags: tuple[str, ...] = ()
-    language: str = "c"
-    volatile: str = "plain"
-
-    def to_json(self) -> str:
-        return json.dumps({"kind": KIND, "version": VERSION, **asdict(self)}, sort_keys=True)
-
-
-def read_call(path: Path) -> BuildCall:
-    """Read the call in a file. Raises BadRecordError for damage."""
-    what = f"the build call {path}"
-    text = bounded_text(path, "the build call")
-    return build(BuildCall, read_object(text, what, kind=KIND, versions=(VERSION,)), what)
+from pulsar_ml.harness.building.build import build_extension
+from pulsar_ml.harness.building.build_call import CALL, read_call
 
 
 def checked_twin(module: str) -> Path:
@@ -49,8 +15,6 @@ def checked_twin(module: str) -> Path:
     Raises UsageError when it is not known how the module was built, or its source is gone, and
     BuildError with the compiler's output.
     """
-    from pulsar_ml.harness.building.build import build_extension
-
     path = Path(module)
     note = path.with_name(CALL)
     if not note.is_file():

@@ -259,10 +259,7 @@ cdef class Explorer:
                 self.repeat(number)
 
     def stop_at(self, int64_t event) -> None:
-        """Let :meth:`again` call ``pml_step_reached`` at this event of the trace, for a debugger.
-
-        -1: nowhere; -2: when the execution fails.
-        """
+        """Let :meth:`again` call ``pml_step_reached`` at an event; -1: never, -2: at a failure."""
         engine_stop_at(event)
 
     def reverse(self, uint64_t number) -> str:

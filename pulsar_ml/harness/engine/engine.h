@@ -102,7 +102,7 @@ typedef struct {
 typedef struct {
     uint64_t address;
     uint64_t value;           /* read, written, or the new one of a read-modify-write */
-    /* what a read-modify-write found; a call's first word; 1 if the value of a plain read is known */
+    /* what a read-modify-write found; a call's first word; 1: the value of a plain read is known */
     uint64_t before;
     uint64_t pc;
     uint32_t step;

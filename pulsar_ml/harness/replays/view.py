@@ -25,7 +25,7 @@ MOST_WHOLE = 12  # steps that a table shows without leaving any out
 
 @dataclass(frozen=True, slots=True)
 class View:
-    """What a replay shows.
+    """The parts of a replay that its text shows.
 
     Attributes:
         all_steps: True for the table with all steps, not with the essential ones alone.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -31,15 +32,12 @@ def kept_record(failure: Failure, item: pytest.Item) -> list[str]:
 
     Nothing is done for a failure that has a record, or whose subject no command can build again.
     """
-    from pulsar_ml.terminal.command_line import command_line
-    from pulsar_ml.terminal.trust import OPTION
-
     kept = any(name == RECORD for name, _ in item.user_properties)
     if kept or not failure.recipe or item.config.stash[REPLAYED] is not None:
         return []
     record = keep_record(failure, item.config)
     item.user_properties += [(FAILURE, failure.short()), (RECORD, str(record))]
-    return [f"replay it: {command_line('replay', str(record), OPTION)}"]
+    return [f"replay it: pulsar-ml replay {shlex.quote(str(record))} --trust"]
 
 
 def command_options(config: pytest.Config) -> dict[str, Any]:

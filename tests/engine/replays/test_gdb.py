@@ -20,7 +20,7 @@ FRAME = re.compile(r"^#\d+ .* at (?P<file>/.*):(?P<line>\d+)$", re.MULTILINE)
 
 
 def stopped(record: Path, *options: str, commands: str = "") -> str:
-    """What gdb prints; it reads its commands from a pipe, and ends where they do."""
+    """Return the output of gdb, which reads its commands from a pipe and ends where they do."""
     words = (sys.executable, "-m", "pulsar_ml", "replay", str(record), "--trust", "--gdb", *options)
     done = subprocess.run(
         words, cwd=ROOT, input=commands, capture_output=True, text=True, check=False

@@ -48,7 +48,7 @@ def test_a_failed_assertion_is_the_last_row_with_its_values_and_their_writers() 
 
 
 def test_an_execution_without_a_failure_has_no_such_row() -> None:
-    """The same program, with the decisions of the failure left out, is right."""
+    """Without the decisions of the failure its program is right."""
     failure = failure_of("test_price")
     right = replace(failure, decisions=())
     again = right.replay(subjects()["test_price"])
@@ -108,7 +108,8 @@ def test_a_smaller_step_goes_back(tmp_path: Path) -> None:
     assert "\n= " not in after.out
     before = call("replay", record, "--trust", "--to", str(step - 1)).out
     assert "version = 1" not in before and f"behind step {step - 1} of" in before
-    assert f"thread 1 is in code that the test started, at small_test.cpp:{store - 1}; goes on with step {step}" in before  # fmt: skip
+    where = f"in code that the test started, at small_test.cpp:{store - 1}"
+    assert f"thread 1 is {where}; goes on with step {step}" in before
 
 
 def test_a_step_that_is_not_there_is_refused(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""``hunt`` takes everything from a record; a build that is missing, and cannot be made, is named."""
+"""``hunt`` takes all from a record; a build that is missing, and cannot be made, is named."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ import pytest
 
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import FAILED, USAGE
-from pulsar_ml.harness.building import build as building
-from pulsar_ml.harness.building.twin import CALL, BuildCall, checked_twin, read_call
+from pulsar_ml.harness.building import twin
+from pulsar_ml.harness.building.build_call import CALL, BuildCall, read_call
+from pulsar_ml.harness.building.twin import checked_twin
 from tests.commands import call
 from tests.report.kit import violation
 
@@ -43,7 +44,7 @@ def test_the_twin_is_built_as_the_module_was(
         calls.append((source, options))
         return tmp_path / "checked.so"
 
-    monkeypatch.setattr(building, "build_extension", build_extension)
+    monkeypatch.setattr(twin, "build_extension", build_extension)
     assert checked_twin(str(module)) == tmp_path / "checked.so"
     ((source, options),) = calls
     assert source == tmp_path / "ring.pyx" and options["checked"]

@@ -43,7 +43,8 @@ static __attribute__((noinline)) void trace_check(Thread *t, uintptr_t address, 
     uint64_t value, high;
     int32_t at;
     if (t != &E.main || check_begins < 0 || check_found->found ||
-        address - (uintptr_t)t->stack < STACK_BYTES || width > 8 || (width & (width - 1)) || (op != OP_READ && op != OP_LOAD))
+        address - (uintptr_t)t->stack < STACK_BYTES || width > 8 || (width & (width - 1)) ||
+        (op != OP_READ && op != OP_LOAD))
         return;
     if (n_events - check_begins >= 2 * CHECK_READS) {
         memmove(&events[check_begins], &events[n_events - CHECK_READS], CHECK_READS * sizeof *events);
