@@ -388,6 +388,19 @@ def out(help_text: str, default: str | None = None, **kind: Any) -> Decorator:
     )
 
 
+def baseline(of: str) -> Decorator:
+    """The option of known failures, which do not fail the command."""
+    return option(
+        "--baseline",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        group=OUTPUT,
+        help=f"Known failures, which are counted and named but do not fail the command: {of}, or a "
+        "TOML file of known signatures. Repeatable.",
+    )
+
+
 run_directory = out("New results directory, as a sweep writes it.", file_okay=False)
 records = option(
     "--records",

@@ -180,6 +180,8 @@ def notes(findings: Findings) -> list[str]:
         lines.append(f"The run did not finish: it was {facts['status']}. Earlier results count.")
     elif facts["status"] == "running":
         lines.append("The run has not finished, or its process was killed.")
+    if findings.baseline is not None:
+        lines.append(findings.baseline.sentence(findings.summary.groups))
     lines += [facts["problem"]] if facts["problem"] else []
     lines += [str(failure)[:MOST_TEXT] for failure in facts["failures"][:50]]
     lines += [str(warning)[:MOST_TEXT] for warning in facts["warnings"][:50]]
@@ -259,10 +261,15 @@ def group_data(findings: Findings, group: Group, view: TraceView) -> dict[str, A
         "seed": str(group.seed),  # JavaScript cannot represent 64-bit integers
         "phase": group.phase,
         "message": shared,
+        "mark": findings.baseline.status(group.signature) if findings.baseline else "",
         "command": findings.command(group),
         "lines": [
             line.removeprefix("  ")[:MOST_TEXT]
-            for line in (*sizes_before_and_after(findings, group), *view.lines)
+            for line in (
+                *baseline_note(findings, group),
+                *sizes_before_and_after(findings, group),
+                *view.lines,
+            )
         ],
         "note": view.note[:MOST_TEXT],
         "lanes": view.lanes,
@@ -278,6 +285,12 @@ def group_data(findings: Findings, group: Group, view: TraceView) -> dict[str, A
             for member in members
         ],
     }
+
+
+def baseline_note(findings: Findings, group: Group) -> list[str]:
+    """A line about the baseline's entry of a group; none without an entry."""
+    note = findings.baseline.note(group.signature) if findings.baseline else ""
+    return [note] if note else []
 
 
 def sizes_before_and_after(findings: Findings, group: Group) -> list[str]:

@@ -8,11 +8,13 @@ from pathlib import Path
 
 import click
 
+from pulsar_ml.campaign.store.baseline import baseline_of
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.exit_codes import SEARCH
+from pulsar_ml.harness.testing.known import Baseline, today
 from pulsar_ml.report import formats
 from pulsar_ml.report.files import write
 from pulsar_ml.report.findings import Findings, gather
@@ -29,7 +31,7 @@ FORMATS: dict[str, Callable[[Findings, Sequence[TraceView]], str]] = {
     "markdown": formats.as_markdown,
     "json": formats.as_json,
 }
-WITH_DRAWINGS = (HTML,)
+WITH_DRAWINGS = (HTML, "markdown")
 
 
 @new_command(
@@ -73,6 +75,7 @@ WITH_DRAWINGS = (HTML,)
     group=shared.OUTPUT,
     help="Kill table (CSV of make kill-table).  [default: RUN/kill_table.csv, if it exists]",
 )
+@shared.baseline("an earlier results directory")
 @shared.module("the one that failed")
 def command(
     run: Path,
@@ -81,34 +84,43 @@ def command(
     traces: int,
     module: str | None,
     kill_table: Path | None,
+    baseline: tuple[Path, ...],
 ) -> int:
     """Report about RUN, the results directory of a sweep, or of run or explore with --out.
 
     The page needs no network. Interleavings are drawn where this build is the one that failed;
     elsewhere the page says so and shows the stored facts. A growing run can be reported at any
-    time. The exit code is that of the run.
+    time. The exit code is that of the run; with --baseline, of its new failures.
     """
-    found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table)
+    known = baseline_of(baseline, today()) if baseline else None
+    found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table, known)
     # JSON may contain lone surrogates, which no file can hold.
     text = FORMATS[kind](found, what).encode(errors="replace").decode()
     if out is None and kind == HTML:
         out = run / "report.html"
+    last = f"; {known.sentence(found.summary.groups)}" if known else ""
     if out is None or str(out) == "-":
         echo(text, nl=False)
+        if last:
+            echo(last.removeprefix("; "), err=True)
     else:
         write(out, text)
-        echo(f"{out}: {len(text.encode()) / 1e3:,.0f} kB", err=True)
+        echo(f"{out}: {len(text.encode()) / 1e3:,.0f} kB{last}", err=True)
     return int(found.exit_code)
 
 
 def read(
-    directory: Path, traces: int, module: str | None = None, kill_table: Path | None = None
+    directory: Path,
+    traces: int,
+    module: str | None = None,
+    kill_table: Path | None = None,
+    baseline: Baseline | None = None,
 ) -> tuple[Findings, list[TraceView]]:
     """The findings of a run and their drawings, with progress on the terminal."""
     run = open_run(directory)
     with ProgressDisplay() as progress:
         progress.begin("reading rows", run.rows())
-        found = gather(run, progress.advance, kill_cells=kill_table)
+        found = gather(run, progress.advance, kill_cells=kill_table, baseline=baseline)
         groups = found.summary.in_order()
         progress.begin("making failures again", len(groups))
         return found, list(

@@ -110,6 +110,28 @@ def result_of(failure: Failure) -> dict[str, Any]:
     return result
 
 
+def suppression(note: str) -> dict[str, Any]:
+    """The property of a result whose failure is known; none without a note."""
+    if not note:
+        return {}
+    return {"suppressions": [{"kind": "external", "justification": note}]}
+
+
+def result_of_test(
+    failure: Failure, test: str, *, note: str = "", record: Path | None = None
+) -> dict[str, Any]:
+    """Return the failure of a test at ``test``, a text as :func:`location` reads it.
+
+    The test stands for a failure without a place in the code, as wrong answers. ``note`` is the
+    baseline's, for a known failure. Hints beside the ``record`` become part of the message.
+    """
+    result = result_of(failure)
+    at_test = location(test)
+    if at_test is not None:
+        result = {"locations": [at_test], **result}
+    return {**result, **suppression(note)}
+
+
 def location(text: str) -> dict[str, Any] | None:
     """Return the location of a text ``function file:line``; None for a text without a line."""
     match = PLACE.match(text)

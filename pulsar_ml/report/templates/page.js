@@ -102,6 +102,7 @@
     summary.append(make("b", "", group.invariant), " ", make("span", "", group.suite), " · ",
       make("span", "count", plural(group.count, "violation")), " · seed " + group.seed + " · ",
       make("span", "place", group.message.slice(0, 160)));
+    if (group.mark) summary.append(" ", make("em", "mark", group.mark));
     details.append(summary);
     details.id = "group-" + group.signature;
     details.addEventListener("toggle", () => details.open && open(group, details));
