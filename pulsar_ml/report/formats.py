@@ -78,7 +78,7 @@ def as_sarif(findings: Findings, views: Sequence[TraceView]) -> str:
         result(group, view, findings.command(group), findings.baseline)
         for group, view in zip(findings.summary.in_order(), views, strict=True)
     ]
-    content = log(results, Path.cwd())
+    content = log(results, Path.cwd(), "report")
     content["runs"][0]["properties"] = findings.summary.counts.as_data()
     return json.dumps(content, indent=2) + "\n"
 

@@ -10,6 +10,7 @@ import shutil
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -38,6 +39,7 @@ from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import RECORD, History, Signature
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.testing.known import read_baseline
 from pulsar_ml.input_files import bounded_text
 from pulsar_ml.managed_ledger.cursors.cursor_metadata import (
     CHECKED,
@@ -84,6 +86,10 @@ def text_file(name: str, text: Callable[[], str]) -> Callable[[Path], Path]:
         return path
 
     return make
+
+
+def known_text() -> str:
+    return '[[known]]\nsignature = "5f0c1d2e3a4b"\nreason = "old"\nuntil = 2027-03-01\n'
 
 
 # Records ------------------------------------------------------------------------------------------
@@ -358,6 +364,10 @@ PARSERS: dict[str, Parser] = {
         text_file("broker.conf", lambda: read_mapping({}).to_broker_conf()),
         read_broker_conf,
         lines=True,
+    ),
+    "known.toml": Parser(
+        text_file("known.toml", known_text),
+        lambda path: read_baseline([path], date(2026, 3, 1)),
     ),
     "workload": Parser(
         text_file("workload.toml", lambda: workload_text("fan_out")),

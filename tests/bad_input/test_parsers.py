@@ -191,6 +191,7 @@ READS = {
     "pulsar_ml/managed_ledger/cursors/cursor_metadata.py": "metadata of a cursor",
     "pulsar_ml/managed_ledger/cursors/cursor_store.py": "metadata of a cursor",
     "pulsar_ml/managed_ledger/storage/disk.py": "ledgers of a storage",
+    "pulsar_ml/harness/testing/known.py": "known.toml",
     "pulsar_ml/report/kill_cells.py": "kill_table.csv, reported",
     "pulsar_ml/simulate/workload.py": "workload",
     "pulsar_ml/distributed/machines/cluster.py": "cluster.json",

@@ -359,9 +359,9 @@ def explore_suite(
         # The child may die before it has told of a program.
         guided_program = under_way[0] if under_way else next(drawn())
         known = {"seed": seed, **guided_program.steering, **options}
-        lost = lost_exploration(crash, subject, guided_program.program, known)
-        add(lost)
-        if lost.failure is not None and total.is_known(lost.failure, baseline):
+        crashed = lost_exploration(crash, subject, guided_program.program, known)
+        add(crashed)
+        if crashed.failure is not None and total.is_known(crashed.failure, baseline):
             total.remarks.append("  the known failure ended the process, and so the search")
     finally:
         progress.end()

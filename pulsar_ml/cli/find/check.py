@@ -164,6 +164,7 @@ def command(
     from pulsar_ml.harness.testing.known import baseline_data, read_baseline, today
 
     known = read_baseline(baseline, today()) if baseline else None
+    check_files.check_writable(sarif, junit, markdown)
     chosen = {name: value for name, value in options.items() if value not in (None, ())}
     if no_races:
         chosen["races"] = False

@@ -12,6 +12,7 @@ import click
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import option
 from pulsar_ml.errors import naming
+from pulsar_ml.input_files import refused
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.functions.check import Checked
@@ -44,6 +45,17 @@ options = shared.together(
 )
 
 
+def check_writable(*paths: Path | None) -> None:
+    """Make the requested files before the work, so that none fails after it. Raises OSError."""
+    for path in paths:
+        if path is not None:
+            try:
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.open("a").close()
+            except OSError as error:
+                raise refused(error, path, "write") from None
+
+
 def write_files(
     rows: Sequence[Row],
     results: Sequence[Checked],
@@ -56,7 +68,6 @@ def write_files(
     for path, text in ((sarif, as_sarif), (junit, as_junit)):
         if path is not None:
             with naming(path):
-                path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_text(text(rows, results), encoding="utf-8", errors="replace")
     if markdown is not None:
         with naming(markdown), markdown.open("a", encoding="utf-8", errors="replace") as file:
@@ -80,7 +91,7 @@ def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
         for row, result in zip(rows, results, strict=True)
         if result.failure is not None
     ]
-    return json.dumps(log(found, Path.cwd()), indent=2) + "\n"
+    return json.dumps(log(found, Path.cwd(), "check"), indent=2) + "\n"
 
 
 def as_junit(rows: Sequence[Row], results: Sequence[Checked]) -> str:

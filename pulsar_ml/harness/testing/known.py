@@ -12,6 +12,7 @@ An entry holds up to its day in UTC, that day included. After it the failure cou
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from collections.abc import Callable, Collection, Iterable, Mapping
@@ -169,9 +170,9 @@ def read_baseline(
     """
     entries: dict[str, Entry] = {}
     for path in paths:
-        if path.is_dir():
+        if os.path.isdir(path):
             found = read_folder(path)
-        elif path.exists():
+        elif os.path.exists(path):
             found = read_known(path)
         else:
             raise UsageError(f"the baseline {path} does not exist; name a TOML file or a folder")

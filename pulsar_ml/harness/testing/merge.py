@@ -91,7 +91,7 @@ class Merge:
                 self.failures, self.tests, self.notes, self.records, strict=True
             )
         ]
-        target.write_text(json.dumps(log(results, self.root), indent=2) + "\n")
+        target.write_text(json.dumps(log(results, self.root, "pytest"), indent=2) + "\n")
 
     def write_markdown(self, target: Path) -> None:
         from pulsar_ml.harness.testing.known import short_signature

@@ -19,8 +19,11 @@ MOST_FOLDERS = 20_000
 PLACE = re.compile(r"^(?P<function>.*) (?P<file>[^ :]+):(?P<line>\d+)$")
 
 
-def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
-    """Return a SARIF log of these results, with file names relative to ``root``."""
+def log(results: Sequence[Mapping[str, Any]], root: Path, command: str) -> dict[str, Any]:
+    """Return a SARIF log of these results, with file names relative to ``root``.
+
+    The ``command`` is the category under which code hosts keep the results apart.
+    """
     places = [
         place["physicalLocation"]["artifactLocation"]
         for result in results
@@ -44,6 +47,7 @@ def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
                         ],
                     }
                 },
+                "automationDetails": {"id": f"pulsar_ml-{command}/"},
                 "results": list(results),
             }
         ],
