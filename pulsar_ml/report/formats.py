@@ -15,6 +15,7 @@ from pulsar_ml.harness.testing.junit import as_text, fit
 from pulsar_ml.harness.testing.known import Baseline, baseline_data
 from pulsar_ml.harness.testing.markdown import lanes_block, plain
 from pulsar_ml.harness.testing.sarif import log, result_of, suppression
+from pulsar_ml.report import run_history
 from pulsar_ml.report.findings import MOST_TEXT, Findings
 from pulsar_ml.report.kill_cells import KillCells
 from pulsar_ml.report.page import headline, notes, sentences
@@ -47,6 +48,7 @@ def as_json(findings: Findings, views: Sequence[TraceView]) -> str:
             {"engine": engine, "mode": mode, "strategy": strategy, **asdict(total)}
             for (engine, mode, strategy), total in sorted(findings.yields.items())
         ],
+        "history": None if findings.history is None else run_history.as_data(findings.history),
         "rounds": rounds_data(findings.rounds),
         "search": search_data(findings.searched),
         "shrunk": {
@@ -178,6 +180,8 @@ def as_markdown(findings: Findings, views: Sequence[TraceView]) -> str:
         f"{signature_cell(group, findings.baseline)} | {plain(group.message[:300])} |"
         for group in groups[:MOST_LISTED]
     ]
+    if findings.history is not None:
+        lines += ["", *history_lines(findings.history)]
     if findings.kill_cells is not None:
         lines += ["", *cells_lines(findings.kill_cells)]
     commands = [command for group in groups[:MOST_LISTED] if (command := findings.command(group))]
@@ -199,6 +203,36 @@ def as_markdown(findings: Findings, views: Sequence[TraceView]) -> str:
 def signature_cell(group: Group, baseline: Baseline | None) -> str:
     status = f" {baseline.status(group.signature)}" if baseline else ""
     return plain(group.signature) + status
+
+
+def history_lines(history: run_history.History) -> list[str]:
+    """The runs of a history and its signatures in Markdown."""
+    lines = ["## History", "", *(plain(one) for one in run_history.sentences(history)), ""]
+    lines += [
+        "| run | started | build | trials | failing of 1,000 | classes | new | known | gone |"
+    ]
+    lines += ["| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for row in run_history.run_rows(history):
+        rate = "-"
+        if row["trials"]:
+            interval = f"{row['low']:.2g} to {row['high']:.2g}"
+            rate = f"{row['failing_per_thousand']:.3g} ({interval})"
+        lines.append(
+            f"| {plain(row['run_id'])} | {row['started_at'] or '-'} | {plain(row['build_id'])} "
+            f"| {row['trials']:,} | {rate} | {short_number(row['classes'])} "
+            f"| {row['new']} | {row['known']} | {row['gone']} |"
+        )
+    fates = run_history.fate_rows(history)
+    if fates:
+        lines += ["", "| signature | status | suite | invariant | runs | missed | message |"]
+        lines += ["| --- | --- | --- | --- | ---: | ---: | --- |"]
+    for row in fates:
+        missed = "-" if row["chance_missed"] is None else f"{row['chance_missed']:.2%}"
+        lines.append(
+            f"| {plain(row['signature'])} | {row['status']} | {plain(row['suite'])} "
+            f"| {plain(row['invariant'])} | {row['runs']} | {missed} | {plain(row['message'])} |"
+        )
+    return lines
 
 
 def cells_lines(cells: KillCells) -> list[str]:

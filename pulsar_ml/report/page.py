@@ -22,6 +22,7 @@ from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals
 from pulsar_ml.campaign.store.summary import short_number
 from pulsar_ml.harness.search.timeline import Timeline
+from pulsar_ml.report import run_history
 from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
 from pulsar_ml.report.traces import TraceView
 from pulsar_ml.wording import counted
@@ -84,6 +85,7 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
                 for group, view in zip(groups, views, strict=True)
                 if view.timeline is not None
             ],
+            history=run_history.page_data(findings.history),
             data=[
                 group_data(findings, group, view) for group, view in zip(groups, views, strict=True)
             ],

@@ -139,6 +139,7 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("pulsar-ml linearize", "file"): ([], ["--model", "register"]),
     ("pulsar-ml replay", "record"): ([], []),
     ("pulsar-ml report", "run"): ([], []),
+    ("pulsar-ml report", "history"): (["run", "--history"], []),
     ("pulsar-ml report", "kill_table"): (["run", "--kill-table"], []),
     ("pulsar-ml run", "module"): (["refcount", "--module"], []),
     ("pulsar-ml run", "suites"): (["refcount", "--suites"], []),
@@ -241,7 +242,7 @@ def test_a_path_that_is_none(
     app, words, _ = COMMANDS[place[0]]
     before_it, behind = READ[place]
     bad = bad_path(kind, tmp_path)
-    if place == ("pulsar-ml report", "kill_table"):
+    if place[1] in ("kill_table", "history"):
         write_run(tmp_path / "run", [row(0)])
     before = digest(tmp_path)
     ended = run(app, [*words, *before_it, bad, *behind])

@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from pulsar_ml.campaign.store.baseline import baseline_of
-from pulsar_ml.campaign.store.read_run import open_run
+from pulsar_ml.campaign.store.read_run import SavedRun, open_run
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
@@ -19,6 +19,7 @@ from pulsar_ml.report import formats
 from pulsar_ml.report.files import write
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.page import render
+from pulsar_ml.report.run_history import History, read_history
 from pulsar_ml.report.traces import TraceView, trace_views
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -40,6 +41,7 @@ WITH_DRAWINGS = (HTML, "markdown")
         "report runs/20250102T030405-abcd",
         "report runs/20250102T030405-abcd --out report.html --traces 200",
         "report runs/20250102T030405-abcd --format sarif > found.sarif",
+        "report runs/night --history runs --baseline known.toml",
     ),
     exit_codes=SEARCH,
 )
@@ -75,6 +77,15 @@ WITH_DRAWINGS = (HTML, "markdown")
     group=shared.OUTPUT,
     help="Kill table (CSV of make kill-table).  [default: RUN/kill_table.csv, if it exists]",
 )
+@option(
+    "--history",
+    multiple=True,
+    type=click.Path(path_type=Path),
+    metavar="PATH",
+    group=shared.OUTPUT,
+    help="Earlier runs of the project, or a folder of results directories, to compare the run with. "
+    "Repeatable.",
+)
 @shared.baseline("an earlier results directory")
 @shared.module("the one that failed")
 def command(
@@ -84,6 +95,7 @@ def command(
     traces: int,
     module: str | None,
     kill_table: Path | None,
+    history: tuple[Path, ...],
     baseline: tuple[Path, ...],
 ) -> int:
     """Report about RUN, the results directory of a sweep, or of run or explore with --out.
@@ -94,6 +106,8 @@ def command(
     """
     known = baseline_of(baseline, today()) if baseline else None
     found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table, known)
+    if history:
+        found.history = with_progress(history, found.run)
     # JSON may contain lone surrogates, which no file can hold.
     text = FORMATS[kind](found, what).encode(errors="replace").decode()
     if out is None and kind == HTML:
@@ -107,6 +121,13 @@ def command(
         write(out, text)
         echo(f"{out}: {len(text.encode()) / 1e3:,.0f} kB{last}", err=True)
     return int(found.exit_code)
+
+
+def with_progress(paths: Sequence[Path], run: SavedRun) -> History:
+    """The history of a run, with progress on the terminal."""
+    with ProgressDisplay() as progress:
+        progress.begin("reading earlier runs")
+        return read_history(paths, run, progress.advance)
 
 
 def read(
