@@ -207,6 +207,7 @@ def signature_cell(group: Group, baseline: Baseline | None) -> str:
 
 def history_lines(history: run_history.History) -> list[str]:
     """The runs of a history and its signatures in Markdown."""
+    figure = run_history.figure
     lines = ["## History", "", *(plain(one) for one in run_history.sentences(history)), ""]
     lines += [
         "| run | started | build | trials | failing of 1,000 | classes | new | known | gone |"
@@ -215,8 +216,8 @@ def history_lines(history: run_history.History) -> list[str]:
     for row in run_history.run_rows(history):
         rate = "-"
         if row["trials"]:
-            interval = f"{row['low']:.2g} to {row['high']:.2g}"
-            rate = f"{row['failing_per_thousand']:.3g} ({interval})"
+            interval = f"{figure(row['low'])} to {figure(row['high'])}"
+            rate = f"{figure(row['failing_per_thousand'])} ({interval})"
         lines.append(
             f"| {plain(row['run_id'])} | {row['started_at'] or '-'} | {plain(row['build_id'])} "
             f"| {row['trials']:,} | {rate} | {short_number(row['classes'])} "

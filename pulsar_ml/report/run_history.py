@@ -13,6 +13,7 @@ from pulsar_ml.campaign.store.merge import Summary, add
 from pulsar_ml.campaign.store.read_run import SavedRun, open_run
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
 from pulsar_ml.errors import UsageError
+from pulsar_ml.wording import counted
 
 MOST_RUNS = 200  # the newest ones
 MOST_SIGNATURES = 1_000  # of a report
@@ -249,6 +250,13 @@ def fate_rows(history: History) -> list[dict[str, Any]]:
     ]
 
 
+def figure(value: float | None) -> str:
+    """A rate of a thousand with two or three digits, or a dash."""
+    if value is None:
+        return "-"
+    return f"{value:.2g}" if value < 10 else f"{value:.0f}"
+
+
 def per_thousand(count: int, trials: int) -> float | None:
     return 1000 * count / trials if trials else None
 
@@ -258,7 +266,7 @@ def sentences(history: History) -> list[str]:
     fates = history.fates()
     counts = {name: sum(one.status == name for one in fates) for name in (NEW, KNOWN, GONE)}
     lines = [
-        f"{len(history.runs):,} runs; of the signatures in the last one {counts[NEW]:,} new and "
+        f"{counted(len(history.runs), 'run')}; of the signatures in the last one {counts[NEW]:,} new and "
         f"{counts[KNOWN]:,} known; {counts[GONE]:,} gone."
     ]
     missed = [one.signature for one in fates if (one.missed or 0) > 0.05]
@@ -269,9 +277,9 @@ def sentences(history: History) -> list[str]:
             f"{', '.join(missed[:5])}{more} with a chance above 5 %."
         )
     if history.later:
-        lines.append(f"{history.later:,} later runs are left out.")
+        lines.append(f"Left out: {counted(history.later, 'later run')}.")
     if history.left_out:
-        lines.append(f"{history.left_out:,} runs before the newest {MOST_RUNS} are left out.")
+        lines.append(f"Left out: {counted(history.left_out, 'run')} before these.")
     return lines
 
 
@@ -329,6 +337,7 @@ def page_data(history: History | None) -> dict[str, Any] | None:
     rows = run_rows(history)
     return {
         **as_data(history),
+        "figure": figure,
         "rate_chart": rate_chart(rows),
         "coverage_chart": coverage_chart(rows),
     }

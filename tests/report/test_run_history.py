@@ -55,7 +55,7 @@ def test_runs_stand_in_the_order_of_their_start(last: Path, tmp_path: Path) -> N
     assert [(one["new"], one["known"], one["gone"]) for one in history["runs"]] == [
         (1, 0, 0), (1, 1, 0), (0, 0, 0), (0, 1, 0),
     ]  # fmt: skip
-    assert "1 later runs are left out." in history["sentences"]
+    assert "Left out: 1 later run." in history["sentences"]
     two = history["runs"][1]
     assert (two["failing_per_thousand"], two["trials"]) == (300, 10)
     assert two["low"] < 300 < two["high"]
