@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Callable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
+from click.core import ParameterSource
 
 from pulsar_ml.campaign.store.baseline import baseline_of
 from pulsar_ml.campaign.store.read_run import SavedRun, open_run
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
-from pulsar_ml.exit_codes import SEARCH
+from pulsar_ml.errors import UsageError
+from pulsar_ml.exit_codes import CLEAN, SEARCH
 from pulsar_ml.harness.testing.known import Baseline, today
 from pulsar_ml.report import formats
 from pulsar_ml.report.files import write
 from pulsar_ml.report.findings import Findings, gather
+from pulsar_ml.report.live import LivePage, live_server
 from pulsar_ml.report.page import render
 from pulsar_ml.report.run_history import History, read_history
 from pulsar_ml.report.traces import TraceView, trace_views
@@ -32,6 +36,9 @@ FORMATS: dict[str, Callable[[Findings, Sequence[TraceView]], str]] = {
     "markdown": formats.as_markdown,
     "json": formats.as_json,
 }
+LIVE = "Growing runs"
+DEFAULT = ParameterSource.DEFAULT
+OF_FILES = ("out", "kind", "traces")
 WITH_DRAWINGS = (HTML, "markdown")
 
 
@@ -42,9 +49,11 @@ WITH_DRAWINGS = (HTML, "markdown")
         "report runs/20250102T030405-abcd --out report.html --traces 200",
         "report runs/20250102T030405-abcd --format sarif > found.sarif",
         "report runs/night --history runs --baseline known.toml",
+        "report runs/night --live",
     ),
     exit_codes=SEARCH,
 )
+@click.pass_context
 @click.argument("run", type=click.Path(path_type=Path))
 @option(
     "--out",
@@ -86,9 +95,23 @@ WITH_DRAWINGS = (HTML, "markdown")
     help="Earlier runs of the project, or a folder of results directories, to compare the run with. "
     "Repeatable.",
 )
+@option(
+    "--live",
+    is_flag=True,
+    group=LIVE,
+    help="Serve the page of a growing run to the browsers of this machine until Ctrl-C.",
+)
+@option(
+    "--port",
+    type=click.IntRange(1, 65_535),
+    group=LIVE,
+    help="Port of --live.  [default: a free one]",
+)
 @shared.baseline("an earlier results directory")
 @shared.module("the one that failed")
 def command(
+    context: click.Context,
+    /,
     run: Path,
     out: Path | None,
     kind: str,
@@ -96,6 +119,8 @@ def command(
     module: str | None,
     kill_table: Path | None,
     history: tuple[Path, ...],
+    live: bool,
+    port: int | None,
     baseline: tuple[Path, ...],
 ) -> int:
     """Report about RUN, the results directory of a sweep, or of run or explore with --out.
@@ -105,6 +130,21 @@ def command(
     time. The exit code is that of the run; with --baseline, of its new failures.
     """
     known = baseline_of(baseline, today()) if baseline else None
+    chosen = {name for name in OF_FILES if context.get_parameter_source(name) is not DEFAULT}
+    if live:
+        if chosen - {"traces"}:
+            raise UsageError("--live serves the page; it takes neither --out nor --format")
+        drawn = traces if "traces" in chosen else 0
+
+        def make() -> tuple[str, bool]:
+            found, what = read(run, drawn, module, kill_table, known, quiet=True)
+            if history:
+                found.history = read_history(history, found.run)
+            return FORMATS[HTML](found, what), found.run.facts["status"] == "running"
+
+        return serve(LivePage(run, make), port or 0)
+    if port is not None:
+        raise UsageError("--port is for --live")
     found, what = read(run, traces if kind in WITH_DRAWINGS else 0, module, kill_table, known)
     if history:
         found.history = with_progress(history, found.run)
@@ -123,6 +163,20 @@ def command(
     return int(found.exit_code)
 
 
+def serve(page: LivePage, port: int) -> int:
+    """Serve the page until Ctrl-C, which is the way to end it and no failure."""
+    page.content()  # a run that cannot be read is refused here
+    server, address = live_server(page, port)
+    with server:
+        echo(f"{address}\nserved to this machine alone; Ctrl-C ends it")
+        try:
+            server.serve_forever()
+        except KeyboardInterrupt as error:
+            if getattr(error, "number", signal.SIGINT) != signal.SIGINT:
+                raise
+    return CLEAN
+
+
 def with_progress(paths: Sequence[Path], run: SavedRun) -> History:
     """The history of a run, with progress on the terminal."""
     with ProgressDisplay() as progress:
@@ -136,10 +190,12 @@ def read(
     module: str | None = None,
     kill_table: Path | None = None,
     baseline: Baseline | None = None,
+    *,
+    quiet: bool = False,
 ) -> tuple[Findings, list[TraceView]]:
     """The findings of a run and their drawings, with progress on the terminal."""
     run = open_run(directory)
-    with ProgressDisplay() as progress:
+    with ProgressDisplay(quiet=quiet) as progress:
         progress.begin("reading rows", run.rows())
         found = gather(run, progress.advance, kill_cells=kill_table, baseline=baseline)
         groups = found.summary.in_order()
