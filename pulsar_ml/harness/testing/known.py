@@ -148,8 +148,6 @@ def records_below(folder: Path) -> list[Entry]:
     """The failures of tests whose records lie in a folder, such as .pulsar_ml/failures."""
     entries = []
     for path in sorted(folder.glob("*.json")):
-        if path.name.endswith(".hints.json"):
-            continue
         try:
             failure = Failure.from_text(bounded_text(path, "the record"))
         except BadRecordError as error:

@@ -121,13 +121,11 @@ def suppression(note: str) -> dict[str, Any]:
     return {"suppressions": [{"kind": "external", "justification": note}]}
 
 
-def result_of_test(
-    failure: Failure, test: str, *, note: str = "", record: Path | None = None
-) -> dict[str, Any]:
+def result_of_test(failure: Failure, test: str, *, note: str = "") -> dict[str, Any]:
     """Return the failure of a test at ``test``, a text as :func:`location` reads it.
 
     The test stands for a failure without a place in the code, as wrong answers. ``note`` is the
-    baseline's, for a known failure. Hints beside the ``record`` become part of the message.
+    baseline's, for a known failure.
     """
     result = result_of(failure)
     at_test = location(test)
