@@ -30,7 +30,7 @@ from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import of_run
 from pulsar_ml.harness.testing.known import Baseline
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
-from pulsar_ml.report.run_history import History
+from pulsar_ml.report.run_history import RunHistory
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES, replay_command
 from pulsar_ml.versioned_json import check_keys, check_object
 
@@ -156,7 +156,7 @@ class Findings:
     kill_cells: KillCells | None = None  # the product's kill table
     searched: dict[Program, Searched] = field(default_factory=dict)  # of an exhaustive run
     baseline: Baseline | None = None
-    history: History | None = None
+    history: RunHistory | None = None
 
     @property
     def controlled(self) -> bool:

@@ -205,7 +205,7 @@ def signature_cell(group: Group, baseline: Baseline | None) -> str:
     return plain(group.signature) + status
 
 
-def history_lines(history: run_history.History) -> list[str]:
+def history_lines(history: run_history.RunHistory) -> list[str]:
     """The runs of a history and its signatures in Markdown."""
     figure = run_history.figure
     lines = ["## History", "", *(plain(one) for one in run_history.sentences(history)), ""]

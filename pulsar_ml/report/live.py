@@ -1,8 +1,8 @@
 """Serves the page of a growing run to the browsers of this machine, from the run's files alone.
 
 Only the loopback address listens, and only one path answers: a random token, so that other users of
-the machine and pages of other sites cannot guess it. The page is read-only and loads itself again
-every few seconds while the run goes on. It is made again only when the files of the run have changed.
+the machine and pages of other sites cannot guess it. The page is read-only. It loads itself again
+every few seconds while the run goes on, and is made again only when the run's files have changed.
 """
 
 from __future__ import annotations

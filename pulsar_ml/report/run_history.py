@@ -74,7 +74,7 @@ class Fate:
 
 
 @dataclass(frozen=True, slots=True)
-class History:
+class RunHistory:
     """Runs in the order of their start; ``later`` counts those behind the report's run."""
 
     runs: list[PastRun] = field(default_factory=list)
@@ -135,7 +135,7 @@ def interval(count: int, trials: int) -> tuple[float, float]:
 
 def read_history(
     paths: Iterable[Path], last: SavedRun, on_rows: Callable[[int], object] = lambda rows: None
-) -> History:
+) -> RunHistory:
     """The history that ends with the run ``last``; ``paths`` are runs, or folders of runs.
 
     UsageError for a path without a run, BadRecordError for a damaged run.
@@ -144,11 +144,13 @@ def read_history(
     for path in paths:
         for directory in runs_below(path):
             directories.setdefault(directory.resolve(), open_run(directory))
-    ordered = sorted(directories.values(), key=order_of)
+    ordered = sorted(
+        directories.values(), key=lambda run: (started_at(run), run is last, name_of(run))
+    )
     place = ordered.index(last)
     kept = ordered[max(0, place + 1 - MOST_RUNS) : place + 1]
     runs = [past_run(run, on_rows) for run in kept]
-    return History(runs, len(ordered) - place - 1, place + 1 - len(kept))
+    return RunHistory(runs, len(ordered) - place - 1, place + 1 - len(kept))
 
 
 def runs_below(path: Path) -> Iterator[Path]:
@@ -163,8 +165,8 @@ def runs_below(path: Path) -> Iterator[Path]:
     yield from found
 
 
-def order_of(run: SavedRun) -> tuple[datetime, str]:
-    return started_at(run), run.facts["run_id"] or run.directory.name
+def name_of(run: SavedRun) -> str:
+    return str(run.facts["run_id"] or run.directory.name)
 
 
 def started_at(run: SavedRun) -> datetime:
@@ -185,7 +187,7 @@ def past_run(run: SavedRun, on_rows: Callable[[int], object]) -> PastRun:
         on_rows(len(batch))
     groups = summary.in_order()[:MOST_SIGNATURES]
     return PastRun(
-        run_id=run.facts["run_id"] or run.directory.name,
+        run_id=name_of(run),
         started=started_at(run),
         build_id=run.facts["build_id"],
         status=run.facts["status"],
@@ -205,7 +207,7 @@ def past_run(run: SavedRun, on_rows: Callable[[int], object]) -> PastRun:
 # For readers ------------------------------------------------------------------------------------
 
 
-def run_rows(history: History) -> list[dict[str, Any]]:
+def run_rows(history: RunHistory) -> list[dict[str, Any]]:
     """The runs for a table: plain data, also for JSON."""
     rows = []
     for run, (new, known, gone) in zip(history.runs, history.changes(), strict=True):
@@ -231,7 +233,7 @@ def run_rows(history: History) -> list[dict[str, Any]]:
     return rows
 
 
-def fate_rows(history: History) -> list[dict[str, Any]]:
+def fate_rows(history: RunHistory) -> list[dict[str, Any]]:
     """The signatures for a table: plain data, also for JSON."""
     return [
         {
@@ -261,7 +263,7 @@ def per_thousand(count: int, trials: int) -> float | None:
     return 1000 * count / trials if trials else None
 
 
-def sentences(history: History) -> list[str]:
+def sentences(history: RunHistory) -> list[str]:
     """Sentences about the changes, and about what the history leaves out."""
     fates = history.fates()
     counts = {name: sum(one.status == name for one in fates) for name in (NEW, KNOWN, GONE)}
@@ -283,7 +285,7 @@ def sentences(history: History) -> list[str]:
     return lines
 
 
-def as_data(history: History) -> dict[str, Any]:
+def as_data(history: RunHistory) -> dict[str, Any]:
     return {
         "sentences": sentences(history),
         "runs": run_rows(history),
@@ -330,7 +332,7 @@ def coverage_chart(rows: list[dict[str, Any]]) -> dict[str, Any] | None:
     return {"top": top, "points": points, "first": shown[0], "last": shown[-1]}
 
 
-def page_data(history: History | None) -> dict[str, Any] | None:
+def page_data(history: RunHistory | None) -> dict[str, Any] | None:
     """The values of the page's section; None without a history."""
     if history is None:
         return None

@@ -31,15 +31,15 @@ class Served:
 
     run: Path
     address: str
-    made: list[str]
+    versions: list[str]
     grows: bool = True
     readable: bool = True
 
     def make(self) -> tuple[str, bool]:
         if not self.readable:
             raise BadRecordError("half of a file")
-        self.made.append("")
-        return f"page {len(self.made)}", self.grows
+        self.versions.append("")
+        return f"page {len(self.versions)}", self.grows
 
     def get(
         self, path: str | None = None, host: str | None = None, method: str = "GET"
@@ -95,7 +95,7 @@ def test_no_other_path_answers(served: Served, path: str) -> None:
     assert answer.status == 404 and "page" not in text
     below, text = served.get(urlsplit(served.address).path + "run.json")
     assert below.status == 404 and "page" not in text
-    assert served.made == []
+    assert served.versions == []
 
 
 def test_only_readers_of_this_machine_by_its_own_name(served: Served) -> None:

@@ -114,3 +114,11 @@ def test_a_folder_without_runs_is_refused(tmp_path: Path) -> None:
     for name, words in (("empty", "no results directories"), ("none", "is not a directory")):
         done = report(run, "--history", str(tmp_path / name))
         assert done.exit_code == 2 and words in done.stderr
+
+
+def test_runs_of_one_second_do_not_put_the_reported_one_first(tmp_path: Path) -> None:
+    facts = {"started_at": "2025-01-01T00:00:00+00:00"}
+    for name in "abc":
+        write_run(tmp_path / name, [row(0)], **{**facts, "run_id": name})
+    history = history_of(tmp_path / "b", tmp_path)
+    assert [one["run_id"] for one in history["runs"]] == ["a", "c", "b"]

@@ -23,7 +23,7 @@ from pulsar_ml.report.files import write
 from pulsar_ml.report.findings import Findings, gather
 from pulsar_ml.report.live import LivePage, live_server
 from pulsar_ml.report.page import render
-from pulsar_ml.report.run_history import History, read_history
+from pulsar_ml.report.run_history import RunHistory, read_history
 from pulsar_ml.report.traces import TraceView, trace_views
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -177,7 +177,7 @@ def serve(page: LivePage, port: int) -> int:
     return CLEAN
 
 
-def with_progress(paths: Sequence[Path], run: SavedRun) -> History:
+def with_progress(paths: Sequence[Path], run: SavedRun) -> RunHistory:
     """The history of a run, with progress on the terminal."""
     with ProgressDisplay() as progress:
         progress.begin("reading earlier runs")
