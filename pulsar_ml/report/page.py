@@ -268,9 +268,9 @@ def group_data(findings: Findings, group: Group, view: TraceView) -> dict[str, A
         "lines": [
             line.removeprefix("  ")[:MOST_TEXT]
             for line in (
-                *baseline_note(findings, group),
                 *sizes_before_and_after(findings, group),
                 *view.lines,
+                *signature_line(findings, group),
             )
         ],
         "note": view.note[:MOST_TEXT],
@@ -289,10 +289,10 @@ def group_data(findings: Findings, group: Group, view: TraceView) -> dict[str, A
     }
 
 
-def baseline_note(findings: Findings, group: Group) -> list[str]:
-    """A line about the baseline's entry of a group; none without an entry."""
+def signature_line(findings: Findings, group: Group) -> list[str]:
+    """The signature of a group, and the baseline's entry about it."""
     note = findings.baseline.note(group.signature) if findings.baseline else ""
-    return [note] if note else []
+    return [f"signature {group.signature}" + (f", {note}" if note else "")]
 
 
 def sizes_before_and_after(findings: Findings, group: Group) -> list[str]:

@@ -42,10 +42,10 @@ def test_a_baseline_hides_nothing(runs: tuple[Path, Path], tmp_path: Path) -> No
     file = known_file(tmp_path / "known.toml", SECOND)
     options = ("--baseline", str(earlier), "--baseline", str(file))
     page = page_of(run, *options)
-    marks = {group["signature"]: (group["mark"], group["lines"][0]) for group in page_data(page)}
+    marks = {group["signature"]: (group["mark"], group["lines"][-1]) for group in page_data(page)}
     assert marks == {
-        FIRST: ("known", "known from run before"),
-        SECOND: ("known", "known until 9999-12-31: old"),
+        FIRST: ("known", f"signature {FIRST}, known from run before"),
+        SECOND: ("known", f"signature {SECOND}, known until 9999-12-31: old"),
     }
     assert f"baseline: 0 new, 2 known ({', '.join(sorted((FIRST, SECOND)))})" in page
 
