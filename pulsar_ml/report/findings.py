@@ -21,13 +21,16 @@ from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.plan.rounds import Arm, GainCounter, read_rounds
 from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, record_path
+from pulsar_ml.campaign.store.baseline import verdict_against
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
 from pulsar_ml.campaign.store.store import SIGNATURE
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import of_run
+from pulsar_ml.harness.testing.known import Baseline
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
+from pulsar_ml.report.run_history import RunHistory
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES, replay_command
 from pulsar_ml.versioned_json import check_keys, check_object
 
@@ -154,6 +157,8 @@ class Findings:
     searched: dict[Program, Searched] = field(default_factory=dict)  # of an exhaustive run
     source: str = ""  # the name of the file or folder, for failures without a run
     records: dict[str, Path] = field(default_factory=dict)  # their files by signature
+    baseline: Baseline | None = None
+    history: RunHistory | None = None
 
     @property
     def controlled(self) -> bool:
@@ -168,8 +173,11 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command that produced the run."""
-        return of_run(self.run.facts["status"], self.verdict)
+        """The exit code of the command that produced the run, with the report's baseline."""
+        verdict = self.verdict
+        if (self.summary.trials or self.source) and not self.dropped:
+            verdict = verdict_against(self.summary, self.baseline)
+        return of_run(self.run.facts["status"], verdict)
 
     def record(self, group: Group) -> Path | None:
         """The file with the record of a group's smallest failure; None when it is missing."""
@@ -198,13 +206,14 @@ def gather(
     on_rows: Callable[[int], object] = lambda rows: None,
     *,
     kill_cells: Path | None = None,
+    baseline: Baseline | None = None,
 ) -> Findings:
     """Reads all rows of a run; calls ``on_rows`` with the number of rows of each batch.
 
     ``kill_cells`` is the product's kill table; by default the one in the run directory, if any.
     Raises BadRecordError for a damaged file.
     """
-    findings = Findings(run)
+    findings = Findings(run, baseline=baseline)
     counter = gain_counter_of(run)
     beside = run.directory / NAME
     if kill_cells is not None or os.path.lexists(beside):

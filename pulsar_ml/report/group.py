@@ -11,13 +11,15 @@ from pulsar_ml.campaign.local.failures import curve_text
 from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.errors import BadRecordError
+from pulsar_ml.harness.causes.hints import MOST_HINTS
+from pulsar_ml.harness.causes.hints_file import read_hints
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.subjects.hash_seed import seed_text
 from pulsar_ml.harness.subjects.program import Program, call_text
 from pulsar_ml.harness.subjects.subject import Subject
-from pulsar_ml.report.drawing import drawing_data
+from pulsar_ml.report.execution.drawing import drawing_data
+from pulsar_ml.report.execution.sentence import sentence_of
 from pulsar_ml.report.findings import MOST_TEXT, Findings
-from pulsar_ml.report.sentence import sentence_of
 from pulsar_ml.report.traces import TraceView
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.trust import OPTION as TRUST
@@ -52,11 +54,18 @@ def group_data(
         "count": group.count,
         "seed": str(group.seed),  # JavaScript cannot represent 64-bit integers
         "phase": group.phase,
+        "mark": findings.baseline.status(group.signature) if findings.baseline else "",
         "message": LEADING_FOLDERS.sub("", shared),
+        "why": drawn.why if drawn else (),
+        "hints": hint_lines(path, record),
         "commands": commands(findings, group, view, path) if path else [],
         "lines": [
             line.removeprefix("  ")[:MOST_TEXT]
-            for line in (*sizes_before_and_after(findings, group), *view.lines)
+            for line in (
+                *sizes_before_and_after(findings, group),
+                *view.lines,
+                *signature_line(findings, group),
+            )
         ],
         "note": view.note[:MOST_TEXT],
         "drawing": drawing_data(drawn.timeline, drawn.excerpts, drawn.curve)
@@ -92,14 +101,35 @@ def commands(
     if isinstance(record, Failure) and record.recipe:
         trust = (TRUST,)
     found = [("Make the failure again", command_line("replay", *words, *trust))]
-    if isinstance(record, Failure) and not record.ended_process:
-        found.append(("Show its steps", command_line("trace", *words, *trust)))
+    if isinstance(record, Failure):
         found.append(("Look for changes that end it", command_line("explain", *words, *trust)))
+    if isinstance(record, Failure) and not record.ended_process:
+        found.append(("Show its steps", command_line("replay", words[0], "-v", *words[1:], *trust)))
+        if view.subject is not None and not view.subject.needs_gil:
+            gdb = command_line("replay", words[0], "--gdb", *words[1:], *trust)
+            found.append(("Stop at the guilty step in gdb", gdb))
     elif isinstance(record, ReplayRecord):
         found.append(("Find a schedule that repeats it", command_line("hunt", *words, *trust)))
     if record is not None:
         found.append(("Make this page of it alone", command_line("report", words[0], *trust)))
     return found
+
+
+def hint_lines(path: Path | None, record: Failure | ReplayRecord | None) -> list[str]:
+    """The first changes that end a failure, if ``pulsar-ml explain`` has left them beside it."""
+    if path is None or not isinstance(record, Failure):
+        return []
+    try:
+        kept = read_hints(path, record)
+    except BadRecordError:
+        return []  # explain writes the file again
+    if kept is None:
+        return []
+    return [
+        f"{'; and '.join(hint.changes)}: none of {'all ' if hint.complete else ''}"
+        f"{counted(hint.executions, 'execution')} fails"[:MOST_TEXT]
+        for hint in kept.hints[:MOST_HINTS]
+    ]
 
 
 def program_lines(
@@ -145,6 +175,12 @@ def environment_of(record: Failure | ReplayRecord | None) -> list[tuple[str, str
         **common,
     }
     return [(name, str(value)[:MOST_TEXT]) for name, value in pairs.items() if value]
+
+
+def signature_line(findings: Findings, group: Group) -> list[str]:
+    """The signature of a group, and the baseline's entry about it."""
+    note = findings.baseline.note(group.signature) if findings.baseline else ""
+    return [f"signature {group.signature}" + (f", {note}" if note else "")]
 
 
 def sizes_before_and_after(findings: Findings, group: Group) -> list[str]:

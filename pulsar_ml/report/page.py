@@ -17,6 +17,7 @@ from pulsar_ml import __version__
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals
 from pulsar_ml.campaign.store.summary import short_number
+from pulsar_ml.report import run_history
 from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
 from pulsar_ml.report.group import group_data, sentence
 from pulsar_ml.report.html import environment, policy, script_of, style_of
@@ -68,6 +69,7 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
             cells=findings.kill_cells,
             missed=frozenset(findings.kill_cells.missed if findings.kill_cells else ()),
             blamed=frozenset(findings.kill_cells.blamed if findings.kill_cells else ()),
+            history=run_history.page_data(findings.history),
             data=[
                 group_data(findings, *each, detailed=number < MOST_DETAILED)
                 for number, each in enumerate(zip(groups, views, sentences_of_groups, strict=True))
@@ -150,6 +152,8 @@ def notes(findings: Findings) -> list[str]:
         lines.append(f"The run did not finish: it was {facts['status']}. Earlier results count.")
     elif facts["status"] == "running":
         lines.append("The run has not finished, or its process was killed.")
+    if findings.baseline is not None:
+        lines.append(findings.baseline.sentence(findings.summary.groups))
     lines += [facts["problem"]] if facts["problem"] else []
     lines += [str(failure)[:MOST_TEXT] for failure in facts["failures"][:50]]
     lines += [str(warning)[:MOST_TEXT] for warning in facts["warnings"][:50]]

@@ -14,13 +14,13 @@ from pulsar_ml.campaign.store.read_run import SavedRun, checked
 from pulsar_ml.campaign.store.store import RUN_VERSION
 from pulsar_ml.campaign.trial.signature import signature
 from pulsar_ml.errors import BadRecordError, UsageError
+from pulsar_ml.harness.testing.known import Baseline
 from pulsar_ml.harness.testing.sarif import rule_of
 from pulsar_ml.input_files import bounded_text
 from pulsar_ml.report.findings import MOST_GROUPS, Findings
 from pulsar_ml.terminal.command_line import short_path
 
 OF_TESTS = Path(".pulsar_ml") / "failures"
-OF_HINTS = ".hints.json"
 
 
 def is_run(path: Path) -> bool:
@@ -34,11 +34,10 @@ def record_files(folder: Path) -> list[Path]:
     """The records of a folder, or of the folder of failures in it."""
     below = folder / OF_TESTS
     folder = below if below.is_dir() else folder
-    files = (path for path in folder.glob("*.json") if not path.name.endswith(OF_HINTS))
-    return sorted(path for path in files if path.is_file())
+    return sorted(path for path in folder.glob("*.json") if path.is_file())
 
 
-def gather_failures(path: Path) -> Findings:
+def gather_failures(path: Path, baseline: Baseline | None = None) -> Findings:
     """The findings of one record, or of all records in a folder; equal ones are one signature.
 
     Raises BadRecordError for a file that is no record, and UsageError for a folder without any.
@@ -53,7 +52,9 @@ def gather_failures(path: Path) -> Findings:
             "system": f"{platform.system()} on {platform.machine()}",
         },
     }
-    findings = Findings(SavedRun(path.parent, checked(facts, path)), source=short_path(path))
+    findings = Findings(
+        SavedRun(path.parent, checked(facts, path)), source=short_path(path), baseline=baseline
+    )
     for file in files:
         try:
             group = group_of(file)

@@ -12,13 +12,16 @@ from types import ModuleType
 from typing import Any
 
 from pulsar_ml.campaign.local.failures import judge_for, subject_of
+from pulsar_ml.campaign.local.hints import one_session
 from pulsar_ml.campaign.local.inevitability import FEW, Share, mark_of, shares, turning_point
 from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, LimitsError, PulsarMlError, UsageError
 from pulsar_ml.harness.causes.trace import place_of
+from pulsar_ml.harness.causes.why import why
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.child import Limits, LostError, Send
@@ -26,9 +29,9 @@ from pulsar_ml.harness.search.failure import AT_LOCATIONS, KIND, WRONG_ANSWERS, 
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.search.timeline import Timeline, timeline
 from pulsar_ml.harness.subjects.subject import Subject
-from pulsar_ml.report.answers import history_data
-from pulsar_ml.report.drawing import Excerpts, excerpts_of
-from pulsar_ml.report.missing import missing_order, race_steps, short_place
+from pulsar_ml.report.execution.answers import history_data
+from pulsar_ml.report.execution.drawing import Excerpts, excerpts_of
+from pulsar_ml.report.execution.missing import missing_order, race_steps, short_place
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from pulsar_ml.terminal.trust import OPTION as TRUST
 from pulsar_ml.wording import counted
@@ -45,8 +48,9 @@ class Drawn:
         timeline, lanes: its steps as a drawing and as a table in columns.
         excerpts: the lines of source beside the drawing.
         curve: the share of continuations that fail, switch by switch; None: not judged.
-        location, weak, stale: the facts for :func:`pulsar_ml.report.sentence.sentence_of`.
-        history: the operations of wrong answers, see :mod:`pulsar_ml.report.answers`.
+        location, weak, stale: the facts for ``sentence_of`` of ``execution/sentence.py``.
+        history: the operations of wrong answers, see :mod:`pulsar_ml.report.execution.answers`.
+        why: sentences on the cause, see :mod:`pulsar_ml.harness.causes.why`.
     """
 
     note: str
@@ -58,6 +62,7 @@ class Drawn:
     weak: str = ""
     stale: str = ""
     history: Mapping[str, Any] = field(default_factory=dict)
+    why: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -215,18 +220,19 @@ def drawn_again(failure: Failure, subject: Subject) -> Drawn:
 
     A continuation may end the process: then the execution has no curve.
     """
-    judge = subject.judge
-    if judge is None and failure.kind == WRONG_ANSWERS:
-        judge = judge_for(load_suites(DEFAULT_SUITES), failure)
+    suites = load_suites(DEFAULT_SUITES) if failure.module == CHECKED or not failure.recipe else {}
+    judge = subject.judge or judge_for(suites, failure)
+    rule = sentence_of_rule(suites, failure)
     found: list[Drawn] = []
 
     def work(send: Send) -> None:
-        plain = draw(failure, subject, judge)
-        send(plain)
-        if plain.timeline is not None and (failure.kind != WRONG_ANSWERS or judge is not None):
-            curve = shares(failure, subject, judge, samples=FEW)
-            if curve:
-                send(draw(failure, subject, judge, curve))
+        with one_session(subject):
+            plain = draw(failure, subject, judge, rule=rule)
+            send(plain)
+            if plain.timeline is not None and (failure.kind != WRONG_ANSWERS or judge is not None):
+                curve = shares(failure, subject, judge, samples=FEW)
+                if curve:
+                    send(draw(failure, subject, judge, curve, rule=rule))
 
     try:
         watch(work, found.append, limits=LIMITS)
@@ -237,9 +243,21 @@ def drawn_again(failure: Failure, subject: Subject) -> Drawn:
     return found[-1]
 
 
+def sentence_of_rule(suites: Mapping[str, Suite], failure: Failure) -> str:
+    """The sentence of the broken invariant, by a suite about the failure's subject; or ""."""
+    about = (suite for suite in suites.values() if suite.subject == failure.subject)
+    return next(filter(None, (suite.invariants.get(failure.rule) for suite in about)), "")
+
+
 def draw(
-    failure: Failure, subject: Subject, judge: Judge | None, curve: tuple[Share, ...] = ()
+    failure: Failure,
+    subject: Subject,
+    judge: Judge | None,
+    curve: tuple[Share, ...] = (),
+    *,
+    rule: str = "",
 ) -> Drawn:
+    """Replay a failure and draw it; ``rule`` is the sentence of the broken invariant."""
     again = failure.replay(subject, judge)
     trace = again.trace
     if not trace:
@@ -270,6 +288,7 @@ def draw(
         missing[1] if missing else "",
         stale_text(trace, names) if failure.race is None else "",
         history_data(failure, subject, judge) if again.exact else {},
+        why(failure, subject, trace, judge=judge, rule=rule) if again.exact else (),
     )
 
 

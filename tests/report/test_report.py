@@ -100,8 +100,16 @@ def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     assert sum("== behind this switch" in group["lanes"] for group in data.values()) == turns
     record = f"{tmp_path}/run/records/{race['signature']}.json"
     assert [command for _, command in race["commands"]] == [
-        f"{program()} {name} {record}" for name in ("replay", "trace", "explain", "report")
+        f"{program()} {words}"
+        for words in (
+            f"replay {record}",
+            f"explain {record}",
+            f"replay {record} -v",
+            f"replay {record} --gdb",
+            f"report {record}",
+        )
     ]
+    assert any("thread" in sentence for sentence in race["why"])
     marks = {step[4] for step in race["drawing"]["steps"]}
     assert {"first", "second"} <= marks
     assert "happens before" in {kind for _, _, kind in race["drawing"]["arrows"]}

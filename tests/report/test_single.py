@@ -9,8 +9,10 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.cli import COMMANDS
+from pulsar_ml.harness.causes.changes import Order
+from pulsar_ml.harness.causes.hints import Hint, Hints
+from pulsar_ml.harness.causes.hints_file import hints_path, write_hints
 from pulsar_ml.harness.testing.records import keep_failure
-from pulsar_ml.report.single import OF_HINTS
 from tests.report.kit import (
     HOSTILE,
     failure_of,
@@ -45,7 +47,6 @@ def test_the_page_of_a_failure_stands_beside_it(tmp_path: Path) -> None:
 def test_a_folder_of_failures_is_one_page(tmp_path: Path) -> None:
     kept(tmp_path, "race_met", "message_relaxed")
     below = tmp_path / ".pulsar_ml" / "failures"
-    (below / f"race{OF_HINTS}").write_text("{}")
     (below / "other.json").write_text('{"another": "program"}')
     for folder, page in ((tmp_path, tmp_path), (below, below)):
         assert report(folder, "--module", module_path()).exit_code == 1
@@ -89,6 +90,25 @@ def test_what_a_record_names_is_built_or_loaded_only_when_trusted(tmp_path: Path
         (group,) = page_data(path.with_suffix(".html").read_text())
         assert group["note"].startswith("it could not be reproduced: ")
         assert all(command.endswith(" --trust") for _, command in group["commands"])
+
+
+def test_hints_that_explain_left_are_on_the_page_of_their_failure_alone(tmp_path: Path) -> None:
+    (record,) = kept(tmp_path, "race_met")
+    failure = failure_of("race_met")
+    order = Order((1,), "push queue.h:14", "store", "relaxed", "release")
+    found = Hints((Hint((order,), 1200, False),), 3, 1)
+    write_hints(record, failure, found, (), "")
+    report(record)
+    (group,) = page_data(record.with_suffix(".html").read_text())
+    assert group["hints"] == [
+        "release for the store at push queue.h:14 (relaxed now): none of 1,200 executions fails"
+    ]
+    write_hints(record, replace(failure, seed=99), found, (), "")
+    report(record)
+    (group,) = page_data(record.with_suffix(".html").read_text())
+    assert group["hints"] == []
+    hints_path(record).write_text("{")
+    assert report(record).exit_code == 1, "damaged hints are none"
 
 
 def test_each_command_on_a_page_is_one_that_exists(tmp_path: Path) -> None:

@@ -66,10 +66,10 @@ SLIDE = (
     "slider.dispatchEvent(new Event('input'));"
 )
 PICTURES = (
-    Picture("page-race", "test_queue-", 1240, 960, before=FOCUS.format("second")),
-    Picture("page-stale-read", "test_flags-", 1240, 930, "dark", FOCUS.format("stale")),
-    Picture("page-free", "test_stack-", 1240, 960, before=FOLD),
-    Picture("page-wrong-answers", "Inbox-", 1240, 1420, before=SLIDE),
+    Picture("page-race", "test_queue-", 1240, 1160, before=FOCUS.format("second")),
+    Picture("page-stale-read", "test_flags-", 1240, 1060, "dark", FOCUS.format("stale")),
+    Picture("page-free", "test_stack-", 1240, 1080, before=FOLD),
+    Picture("page-wrong-answers", "Inbox-", 1240, 1520, before=SLIDE),
     Picture("page-phone", "test_queue-", 390, 1100, "dark"),
 )
 
@@ -97,6 +97,8 @@ def make_pages(folder: Path) -> None:
             shutil.copy(source, folder)
     run("-m", "pulsar_ml", "check", *TESTS, folder=folder)
     run("-c", FIND_WRONG_ANSWERS, folder=folder)
+    (race,) = (folder / FAILURES).glob("test_queue-*.json")
+    run("-m", "pulsar_ml", "explain", str(race.relative_to(folder)), "--trust", folder=folder)
     for record in sorted((folder / FAILURES).glob("*.json")):
         name = str(record.relative_to(folder))
         run("-m", "pulsar_ml", "report", name, "--trust", folder=folder)

@@ -92,6 +92,12 @@
     return table;
   }
 
+  function texts(lines, className) {
+    const list = make("ul", className);
+    for (const line of lines) list.append(make("li", "", line));
+    return list;
+  }
+
   function folded(title, ...content) {
     const box = make("details");
     box.append(make("summary", "", title), ...content);
@@ -120,7 +126,8 @@
     const body = make("div", "body");
     details.append(body);
     if (groups.length > 1 && group.message !== group.sentence) body.append(make("p", "message", group.message));
-    for (const hint of group.hints || []) body.append(make("p", "hint", hint));
+    if (group.why.length) body.append(make("h3", "", "Why"), texts(group.why, "why"));
+    if (group.hints.length) body.append(make("h3", "", "Changes that end it: hints, no proof"), texts(group.hints, "hints"));
     if (group.history) operations(group, body);
     if (group.drawing) {
       const box = make("div", "drawing");
@@ -168,7 +175,9 @@
     link.href = "#group-" + group.signature;
     link.setAttribute("aria-label", "Link to this signature");
     facts.append(make("span", "kind", group.invariant), " · " + group.suite + " · ",
-      make("span", "count", plural(group.count, "violation")), " · seed " + group.seed, " ", link);
+      make("span", "count", plural(group.count, "violation")), " · seed " + group.seed, " ");
+    if (group.mark) facts.append(make("em", "mark", group.mark), " ");
+    facts.append(link);
     // The headline of a page about one signature is its sentence.
     summary.append(make("b", "", groups.length > 1 ? group.sentence : group.message), facts);
     details.append(summary);
