@@ -17,6 +17,7 @@ from typing import Any
 
 from pulsar_ml.errors import NotRepeatedError, UsageError
 from pulsar_ml.harness.building.build import engine_identity
+from pulsar_ml.harness.causes.description import why_lines
 from pulsar_ml.harness.functions.budget import with_budget
 from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
@@ -36,7 +37,6 @@ from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.interleave import SHRINK_EXECUTIONS
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.search.stale import why_lines
 from pulsar_ml.harness.subjects.hash_seed import hash_seed, seed_text
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe

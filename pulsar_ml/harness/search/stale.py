@@ -29,23 +29,6 @@ OF_MEMORY = ("data race", "uninitialised read")
 Event = dict[str, Any]
 
 
-def described(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> str:
-    """Return :meth:`Failure.describe` with its cause and the stale reads on which it rests."""
-    remarks = stale_remarks(failure, subject, judge=judge)
-    return failure.describe(
-        subject, judge=judge, remarks=(*remarks, *why_lines(failure, subject, judge=judge))
-    )
-
-
-def why_lines(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> tuple[str, ...]:
-    """Return the sentences on the cause of a failure as lines; none if it does not repeat."""
-    from pulsar_ml.harness.causes.why import why
-
-    again = failure.replay(subject, judge)
-    said = why(failure, subject, again.trace, judge=judge) if again.exact else ()
-    return tuple(f"why: {each}" for each in said)
-
-
 def stale_remarks(
     failure: Failure, subject: Subject, *, judge: Judge | None = None
 ) -> tuple[str, ...]:

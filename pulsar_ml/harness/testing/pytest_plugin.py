@@ -180,8 +180,8 @@ class Interleave:
         instead.
         """
         __tracebackhide__ = True
+        from pulsar_ml.harness.causes.description import described
         from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
-        from pulsar_ml.harness.search.stale import described
 
         replayed = self.item.config.stash[REPLAYED]
         if replayed is not None:
