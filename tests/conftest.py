@@ -40,7 +40,13 @@ def toys(toys_so: Path) -> ModuleType:
 
 
 # The longest tests that no group starts first: one of them at the end would run alone.
-LONG = ("test_tutorial.py", "test_readme.py", "test_static.py", "test_docs.py")
+LONG = (
+    "test_tutorial.py",
+    "test_failures_page.py",
+    "test_readme.py",
+    "test_static.py",
+    "test_docs.py",
+)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -90,10 +96,18 @@ HAS_CLANG = shutil.which("clang") is not None
 if not HAS_CLANG:
     collect_ignore.append(NEEDS_CLANG)
 
-NEEDS_BROWSER = ["report/test_browser.py", "report/test_history_browser.py"]
+NEEDS_BROWSER = [
+    f"report/{name}_browser.py" for name in ("test", "test_history", "execution/test_lanes")
+]
 HAS_BROWSER = all(shutil.which(name) for name in ("chromium", "chromedriver"))
 if not HAS_BROWSER:
     collect_ignore.extend(NEEDS_BROWSER)
+
+# What starts gdb on a replay; elsewhere the page of failures is followed without those commands.
+NEEDS_GDB = "engine/replays/test_gdb.py"
+HAS_GDB = shutil.which("gdb") is not None
+if not HAS_GDB:
+    collect_ignore.append(NEEDS_GDB)
 
 # Python threads under the engine need frames of CPython 3.11 to 3.13, and a GIL.
 NEEDS_FIBERS = ["pythreads", "free_threading/test_page.py"]
@@ -127,6 +141,9 @@ def pytest_report_header() -> list[str]:
         "browser: found"
         if HAS_BROWSER
         else f"no chromium with its driver: left out are {', '.join(NEEDS_BROWSER)}",
+        "gdb: found"
+        if HAS_GDB
+        else f"no gdb: left out are {NEEDS_GDB} and the commands with --gdb of docs/failures.md",
         "Python threads under the engine: supported"
         if HAS_FIBERS
         else f"no Python threads under the engine: left out are {', '.join(NEEDS_FIBERS)}",

@@ -22,6 +22,7 @@ PYTHON = ROOT / "docs" / "python-threads.md"
 REFERENCE = ROOT / "docs" / "pytest-and-hypothesis.md"
 OTHER_TOOLS = ROOT / "docs" / "from-other-tools.md"
 FAILURES = ROOT / "docs" / "failures.md"
+REPORTS = ROOT / "docs" / "reports.md"
 WORKFLOW = ".github/workflows/races.yml"
 
 
@@ -68,10 +69,22 @@ def test_from_an_empty_folder_to_a_job_in_ci(folder: Path) -> None:
         for name in ("sarif_file", "path"):
             if name in step.get("with", {}):
                 assert (folder / step["with"][name]).exists(), f"nothing made {step['with'][name]}"
+    check_action(folder, reader)
 
 
-def test_from_a_failure_to_the_changes_that_end_it(folder: Path) -> None:
-    Reader(folder).follow(FAILURES)
+def check_action(folder: Path, reader: Reader) -> None:
+    """The words for the action and those for the job of GitLab are the same commands, and run."""
+    parsed = yaml.safe_load((folder / ".github/workflows/action.yml").read_text())
+    words = parsed["jobs"]["races"]["steps"][-1]["with"]
+    inputs = yaml.safe_load((ROOT / "ci/github/action.yml").read_text())["inputs"]
+    assert set(words) <= set(inputs)
+    job = yaml.safe_load((folder / ".gitlab-ci.yml").read_text())["races"]["variables"]
+    (variables,) = yaml.safe_load((ROOT / "ci/gitlab/races.yml").read_text()).values()
+    assert set(job) <= set(variables["variables"])
+    assert {name.lower() for name in job} == set(words)
+    assert job["CHECK"] == words["check"] and job["BASELINE"] == words["baseline"]
+    printed = reader.run(f"pulsar-ml check {words['check']} --baseline {words['baseline']}")
+    assert reader.code == 0 and printed[-1].endswith("baseline: 0 new, 0 known"), printed
 
 
 def test_a_wrong_workflow_is_noticed() -> None:
@@ -97,6 +110,10 @@ def test_the_reference_page(folder: Path) -> None:
         if block.file:
             write(block, folder)
     Reader(folder).follow(REFERENCE)
+
+
+def test_known_failures_and_the_history_of_runs(folder: Path) -> None:
+    Reader(folder).follow(REPORTS)
 
 
 def test_the_page_for_users_of_other_tools(folder: Path) -> None:

@@ -26,6 +26,7 @@ class Entry:
     section: str
     module: str  # its attribute ``command`` is the command
     summary: str
+    listed: bool = True  # False: an old name, which the help of the group leaves out
 
 
 FIND, UNDERSTAND, DISTRIBUTE, CACHE = SECTIONS = (
@@ -48,8 +49,8 @@ COMMANDS: dict[str, Entry] = {
     "invariants": Entry(
         UNDERSTAND, "understand.invariants", "List the invariants that suites check."
     ),
-    "replay": Entry(UNDERSTAND, "understand.replay", "Run the program of a record again."),
-    "trace": Entry(UNDERSTAND, "understand.trace", "Print a failure of the engine step by step."),
+    "replay": Entry(UNDERSTAND, "understand.replay", "Run a record again, and show its steps."),
+    "trace": Entry(UNDERSTAND, "understand.trace", "The old name of replay -v.", listed=False),
     "explain": Entry(UNDERSTAND, "understand.explain", "Try changes that end a failure."),
     "shrink": Entry(UNDERSTAND, "understand.shrink", "Make a failure, or all of a run, smaller."),
     "report": Entry(UNDERSTAND, "understand.report", "Report a run: page, SARIF, JUnit, Markdown."),
@@ -90,7 +91,7 @@ class Commands(click.Group):
             rows = [
                 (f"{name:{width}}", entry.summary)
                 for name, entry in self.table.items()
-                if entry.section == section
+                if entry.section == section and entry.listed
             ]
             with formatter.section(section):
                 formatter.write_dl(rows)

@@ -245,18 +245,18 @@ def bounds(*, always: bool) -> Decorator:
     )
 
 
+in_child = option(
+    "--sandbox/--no-sandbox",
+    default=True,
+    show_default=True,
+    group=LIMITS,
+    help="Run in a child process, which a crash or a hang cannot leave.",
+)
+
+
 def sandbox() -> Decorator:
     """Options that say whether code under test runs in a child process, and for how long."""
-    return together(
-        option(
-            "--sandbox/--no-sandbox",
-            default=True,
-            show_default=True,
-            group=LIMITS,
-            help="Run in a child process, which a crash or a hang cannot leave.",
-        ),
-        child_patience(),
-    )
+    return together(in_child, child_patience())
 
 
 def child_patience() -> Decorator:
@@ -385,6 +385,19 @@ def out(help_text: str, default: str | None = None, **kind: Any) -> Decorator:
         show_default=default is not None,
         group=OUTPUT,
         help=help_text,
+    )
+
+
+def baseline(of: str) -> Decorator:
+    """The option of known failures, which do not fail the command."""
+    return option(
+        "--baseline",
+        multiple=True,
+        type=click.Path(path_type=Path),
+        metavar="PATH",
+        group=OUTPUT,
+        help=f"Known failures, which are counted and named but do not fail the command: {of}, or a "
+        "TOML file of known signatures. Repeatable.",
     )
 
 

@@ -21,13 +21,16 @@ from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.plan.rounds import Arm, GainCounter, read_rounds
 from pulsar_ml.campaign.shrink.shrunk import Shrunk, digest_of, read_state, record_path
+from pulsar_ml.campaign.store.baseline import verdict_against
 from pulsar_ml.campaign.store.merge import Group, Summary, add
 from pulsar_ml.campaign.store.read_run import SavedRun, json_object
 from pulsar_ml.campaign.store.schema import TRIALS, VIOLATIONS
 from pulsar_ml.campaign.store.store import SIGNATURE
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.exit_codes import of_run
+from pulsar_ml.harness.testing.known import Baseline
 from pulsar_ml.report.kill_cells import NAME, KillCells, read_kill_cells
+from pulsar_ml.report.run_history import RunHistory
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES, replay_command
 from pulsar_ml.versioned_json import check_keys, check_object
 
@@ -152,6 +155,10 @@ class Findings:
     shrunk: dict[str, Shrunk] = field(default_factory=dict)  # smaller failures by signature
     kill_cells: KillCells | None = None  # the product's kill table
     searched: dict[Program, Searched] = field(default_factory=dict)  # of an exhaustive run
+    source: str = ""  # the name of the file or folder, for failures without a run
+    records: dict[str, Path] = field(default_factory=dict)  # their files by signature
+    baseline: Baseline | None = None
+    history: RunHistory | None = None
 
     @property
     def controlled(self) -> bool:
@@ -166,21 +173,32 @@ class Findings:
 
     @property
     def exit_code(self) -> int:
-        """The exit code of the command that produced the run."""
-        return of_run(self.run.facts["status"], self.verdict)
+        """The exit code of the command that produced the run, with the report's baseline."""
+        verdict = self.verdict
+        if (self.summary.trials or self.source) and not self.dropped:
+            verdict = verdict_against(self.summary, self.baseline)
+        return of_run(self.run.facts["status"], verdict)
+
+    def record(self, group: Group) -> Path | None:
+        """The file with the record of a group's smallest failure; None when it is missing."""
+        if group.signature in self.records:
+            return self.records[group.signature]
+        if group.signature in self.shrunk:
+            return record_path(self.run.directory, group.signature)
+        return self.run.record(group.signature)
+
+    @property
+    def suites(self) -> str | None:
+        """The module of the suites, if they are not those of the package."""
+        registry = self.run.facts["runner"].get("registry")
+        if isinstance(registry, str) and MODULE.fullmatch(registry) and registry != DEFAULT_SUITES:
+            return registry
+        return None
 
     def command(self, group: Group) -> str:
         """The command that replays a group's smallest seed; "" when its record is missing."""
-        record = self.run.record(group.signature)
-        if group.signature in self.shrunk:
-            record = record_path(self.run.directory, group.signature)
-        if record is None:
-            return ""
-        registry = self.run.facts["runner"].get("registry")
-        is_foreign = (
-            isinstance(registry, str) and MODULE.fullmatch(registry) and registry != DEFAULT_SUITES
-        )
-        return replay_command(record, str(registry) if is_foreign else None)
+        record = self.record(group)
+        return "" if record is None else replay_command(record, self.suites)
 
 
 def gather(
@@ -188,13 +206,14 @@ def gather(
     on_rows: Callable[[int], object] = lambda rows: None,
     *,
     kill_cells: Path | None = None,
+    baseline: Baseline | None = None,
 ) -> Findings:
     """Reads all rows of a run; calls ``on_rows`` with the number of rows of each batch.
 
     ``kill_cells`` is the product's kill table; by default the one in the run directory, if any.
     Raises BadRecordError for a damaged file.
     """
-    findings = Findings(run)
+    findings = Findings(run, baseline=baseline)
     counter = gain_counter_of(run)
     beside = run.directory / NAME
     if kill_cells is not None or os.path.lexists(beside):

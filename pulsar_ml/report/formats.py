@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -12,16 +11,18 @@ from xml.etree import ElementTree
 
 from pulsar_ml.campaign.store.merge import Group
 from pulsar_ml.campaign.store.summary import rounds_data, search_data, short_number, summary_data
-from pulsar_ml.harness.testing.sarif import log, result_of
+from pulsar_ml.harness.testing.junit import as_text, fit
+from pulsar_ml.harness.testing.known import Baseline, baseline_data
+from pulsar_ml.harness.testing.markdown import lanes_block, plain
+from pulsar_ml.harness.testing.sarif import log, result_of, suppression
+from pulsar_ml.report import run_history
 from pulsar_ml.report.findings import MOST_TEXT, Findings
 from pulsar_ml.report.kill_cells import KillCells
 from pulsar_ml.report.page import headline, notes, sentences
 from pulsar_ml.report.traces import TraceView
 
 MOST_LISTED = 1_000  # the most signatures in Markdown
-# Characters that XML cannot represent, not even escaped.
-NOT_XML = re.compile(r"[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
-MARKUP = re.compile(r"([\\`*_{}\[\]<>#|~!&$@])")
+MOST_MARKDOWN = 500_000  # characters; more lanes are left out
 
 
 def as_json(findings: Findings, views: Sequence[TraceView]) -> str:
@@ -37,6 +38,7 @@ def as_json(findings: Findings, views: Sequence[TraceView]) -> str:
         **summary_data(findings.summary, findings.command),
         "verdict": findings.verdict,
         "dropped": findings.dropped,
+        **baseline_data(findings.summary.groups, findings.baseline),
         "coverage": {suite: curve.points for suite, curve in sorted(findings.curves.items())},
         "rate": findings.rate.points(),
         "exhausted": [
@@ -46,6 +48,7 @@ def as_json(findings: Findings, views: Sequence[TraceView]) -> str:
             {"engine": engine, "mode": mode, "strategy": strategy, **asdict(total)}
             for (engine, mode, strategy), total in sorted(findings.yields.items())
         ],
+        "history": None if findings.history is None else run_history.as_data(findings.history),
         "rounds": rounds_data(findings.rounds),
         "search": search_data(findings.searched),
         "shrunk": {
@@ -74,15 +77,17 @@ def cells_data(cells: KillCells) -> dict[str, Any]:
 def as_sarif(findings: Findings, views: Sequence[TraceView]) -> str:
     """A SARIF log with one result for each signature; engine failures have source locations."""
     results = [
-        result(group, view, findings.command(group))
+        result(group, view, findings.command(group), findings.baseline)
         for group, view in zip(findings.summary.in_order(), views, strict=True)
     ]
-    content = log(results, Path.cwd())
+    content = log(results, Path.cwd(), "report")
     content["runs"][0]["properties"] = findings.summary.counts.as_data()
     return json.dumps(content, indent=2) + "\n"
 
 
-def result(group: Group, view: TraceView, command: str) -> dict[str, Any]:
+def result(
+    group: Group, view: TraceView, command: str, baseline: Baseline | None = None
+) -> dict[str, Any]:
     base: dict[str, Any] = result_of(view.failure) if view.failure else {"properties": {}}
     return {
         **base,
@@ -92,22 +97,29 @@ def result(group: Group, view: TraceView, command: str) -> dict[str, Any]:
         "partialFingerprints": {"pulsarMlSignature/v1": group.signature},
         "occurrenceCount": group.count,
         "properties": {**base["properties"], "seed": str(group.seed), "replay": command},
+        **suppression(known_note(group, baseline)),
     }
+
+
+def known_note(group: Group, baseline: Baseline | None) -> str:
+    """The baseline's note about a known group; "" for a new one."""
+    if baseline is None or not baseline.is_known(group.signature):
+        return ""
+    return baseline.note(group.signature)
 
 
 def as_junit(findings: Findings, views: Sequence[TraceView]) -> str:
     """JUnit XML: each suite has a failed case for each signature, or one passed case."""
-    root = ElementTree.Element("testsuites", name="pulsar_ml", tests="0", failures="0")
-    tests = failures = 0
+    root = ElementTree.Element("testsuites", name="pulsar_ml")
     groups = findings.summary.in_order()
     for name in sorted({*findings.summary.suites, *(group.suite for group in groups)}):
         totals = findings.summary.suites.get(name)
         failed = [group for group in groups if group.suite == name]
         seconds = totals.busy_us / 1e6 if totals else 0.0
+        known = {group.signature: known_note(group, findings.baseline) for group in failed}
         idle = name in findings.summary.idle_suites
         suite = ElementTree.SubElement(
-            root, "testsuite", name=fit(name), tests=str(len(failed) or 1),
-            failures=str(len(failed)), skipped=str(int(idle)), time=f"{seconds:.3f}",
+            root, "testsuite", name=fit(name), time=f"{seconds:.3f}"
         )  # fmt: skip
         if totals is not None:
             properties = ElementTree.SubElement(suite, "properties")
@@ -120,6 +132,10 @@ def as_junit(findings: Findings, views: Sequence[TraceView]) -> str:
                 classname=fit(name),
                 name=fit(f"{group.invariant} {group.signature}"),
             )
+            if known[group.signature]:
+                text = f"{known[group.signature]}: {group.message[:MOST_TEXT]}"
+                ElementTree.SubElement(case, "skipped", message=fit(text))
+                continue
             failure = ElementTree.SubElement(
                 case, "failure", type=fit(group.invariant), message=fit(group.message[:MOST_TEXT])
             )
@@ -133,20 +149,7 @@ def as_junit(findings: Findings, views: Sequence[TraceView]) -> str:
             )  # fmt: skip
             if idle:
                 ElementTree.SubElement(case, "skipped", message="nothing exercised")
-        tests, failures = tests + (len(failed) or 1), failures + len(failed)
-    root.set("tests", str(tests))
-    root.set("failures", str(failures))
-    ElementTree.indent(root)
-    return (
-        '<?xml version="1.0" encoding="UTF-8"?>\n'
-        + ElementTree.tostring(root, encoding="unicode")
-        + "\n"
-    )
-
-
-def fit(text: str) -> str:
-    """Replaces characters that XML cannot represent."""
-    return NOT_XML.sub("\ufffd", text)
+    return as_text(root)
 
 
 def as_markdown(findings: Findings, views: Sequence[TraceView]) -> str:
@@ -170,13 +173,15 @@ def as_markdown(findings: Findings, views: Sequence[TraceView]) -> str:
         )
     groups = findings.summary.in_order()
     if groups:
-        lines += ["", "| suite | invariant | violations | smallest seed | message |"]
-        lines += ["| --- | --- | ---: | ---: | --- |"]
+        lines += ["", "| suite | invariant | violations | smallest seed | signature | message |"]
+        lines += ["| --- | --- | ---: | ---: | --- | --- |"]
     lines += [
         f"| {plain(group.suite)} | {plain(group.invariant)} | {group.count:,} | {group.seed} | "
-        f"{plain(group.message[:300])} |"
+        f"{signature_cell(group, findings.baseline)} | {plain(group.message[:300])} |"
         for group in groups[:MOST_LISTED]
     ]
+    if findings.history is not None:
+        lines += ["", *history_lines(findings.history)]
     if findings.kill_cells is not None:
         lines += ["", *cells_lines(findings.kill_cells)]
     commands = [command for group in groups[:MOST_LISTED] if (command := findings.command(group))]
@@ -189,7 +194,46 @@ def as_markdown(findings: Findings, views: Sequence[TraceView]) -> str:
         ]
     if len(groups) > MOST_LISTED:
         lines += ["", f"and {len(groups) - MOST_LISTED:,} more signatures"]
+    for group, view in zip(groups, views, strict=True):
+        if view.lanes and sum(map(len, lines)) < MOST_MARKDOWN:
+            lines += ["", *lanes_block(f"{group.invariant} {group.signature}", view.lanes)]
     return "\n".join(lines) + "\n"
+
+
+def signature_cell(group: Group, baseline: Baseline | None) -> str:
+    status = f" {baseline.status(group.signature)}" if baseline else ""
+    return plain(group.signature) + status
+
+
+def history_lines(history: run_history.RunHistory) -> list[str]:
+    """The runs of a history and its signatures in Markdown."""
+    figure = run_history.figure
+    lines = ["## History", "", *(plain(one) for one in run_history.sentences(history)), ""]
+    lines += [
+        "| run | started | build | trials | failing of 1,000 | classes | new | known | gone |"
+    ]
+    lines += ["| --- | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |"]
+    for row in run_history.run_rows(history):
+        rate = "-"
+        if row["trials"]:
+            interval = f"{figure(row['low'])} to {figure(row['high'])}"
+            rate = f"{figure(row['failing_per_thousand'])} ({interval})"
+        lines.append(
+            f"| {plain(row['run_id'])} | {row['started_at'] or '-'} | {plain(row['build_id'])} "
+            f"| {row['trials']:,} | {rate} | {short_number(row['classes'])} "
+            f"| {row['new']} | {row['known']} | {row['gone']} |"
+        )
+    fates = run_history.fate_rows(history)
+    if fates:
+        lines += ["", "| signature | status | suite | invariant | runs | missed | message |"]
+        lines += ["| --- | --- | --- | --- | ---: | ---: | --- |"]
+    for row in fates:
+        missed = "-" if row["chance_missed"] is None else f"{row['chance_missed']:.2%}"
+        lines.append(
+            f"| {plain(row['signature'])} | {row['status']} | {plain(row['suite'])} "
+            f"| {plain(row['invariant'])} | {row['runs']} | {missed} | {plain(row['message'])} |"
+        )
+    return lines
 
 
 def cells_lines(cells: KillCells) -> list[str]:
@@ -206,8 +250,3 @@ def cells_lines(cells: KillCells) -> list[str]:
     if len(cells.cases) > MOST_LISTED:
         lines += ["", f"and {len(cells.cases) - MOST_LISTED:,} more cases"]
     return lines
-
-
-def plain(text: str) -> str:
-    """Escapes a text for Markdown and puts it on one line."""
-    return MARKUP.sub(r"\\\1", " ".join(text.split()))

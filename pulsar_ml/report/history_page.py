@@ -22,7 +22,7 @@ from pulsar_ml.harness.linearize.picture import (
 )
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, Verdict
 from pulsar_ml.harness.models.model import describe_call, describe_state
-from pulsar_ml.report.page import TEMPLATES, environment, policy, style_of
+from pulsar_ml.report.html import environment, policy, script_of, style_of
 from pulsar_ml.wording import counted
 
 MOST_OPERATIONS = 50_000  # the most drawn operations
@@ -37,7 +37,7 @@ def history_page(history: History, verdict: Verdict, model: Any, *, name: str) -
     """Return the page about a history and the verdict of ``model``; ``name`` is the file's."""
     shown = drawn_operations(history, verdict)
     order = order_of(verdict, shown)
-    style, script = style_of("colours", "page", "history"), (TEMPLATES / "history.js").read_text()
+    style, script = style_of("colours", "page", "history"), script_of("history", "history_page")
     return (
         environment()
         .get_template("history.html")

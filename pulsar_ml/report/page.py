@@ -6,44 +6,39 @@ as text from JSON, and the page's content security policy forbids any other scri
 
 from __future__ import annotations
 
-import base64
-import hashlib
 import json
 from collections.abc import Sequence
 from datetime import datetime
-from pathlib import Path
 from typing import Any
 
-import jinja2
 from markupsafe import Markup
 
 from pulsar_ml import __version__
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals
 from pulsar_ml.campaign.store.summary import short_number
-from pulsar_ml.harness.search.timeline import Timeline
+from pulsar_ml.report import run_history
 from pulsar_ml.report.findings import MOST_TEXT, Curve, Findings
+from pulsar_ml.report.group import group_data, sentence
+from pulsar_ml.report.html import environment, policy, script_of, style_of
 from pulsar_ml.report.traces import TraceView
 from pulsar_ml.wording import counted
 
-TEMPLATES = Path(__file__).parent / "templates"
-STYLES = ("colours", "timeline")  # the style sheets of every drawing
-ROW, TOP, LEFT = 22, 44, 18  # pixels: the height of a row and the margins of a drawing
-CHARACTER = 7.3  # pixels: the width of a character in a drawing
 MOST_PLAN = 20_000  # the most characters of a plan
 MOST_ROUNDS = 12  # the most columns of rounds; the JSON format has all rounds
 MOST_PROGRAMS = 1_000  # the most listed programs of an exhaustive run
 MOST_ARMS = 1_000
-MOST_CHARACTERS = 84  # the most characters of a step that widen its lane
+MOST_DETAILED = 200  # the most signatures with program and environment
 CHART = (600, 120)
-LABEL = "The interleaving, which is also below as text"
 SPARK = (160, 28)
 
 
 def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime) -> str:
     """The page about a run; ``views`` belong to the groups of violations, in order."""
     groups = findings.summary.in_order()
-    style, script = style_of(*STYLES, "page"), (TEMPLATES / "page.js").read_text()
+    style = style_of("colours", "page", "lanes", "history")
+    script = script_of("history", "lanes", "page")
+    sentences_of_groups = [sentence(*pair) for pair in zip(groups, views, strict=True)]
     return (
         environment()
         .get_template("page.html")
@@ -74,19 +69,13 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
             cells=findings.kill_cells,
             missed=frozenset(findings.kill_cells.missed if findings.kill_cells else ()),
             blamed=frozenset(findings.kill_cells.blamed if findings.kill_cells else ()),
-            drawings=[
-                {
-                    "signature": group.signature,
-                    "label": LABEL,
-                    "style": "",
-                    **drawing(view.timeline),
-                }
-                for group, view in zip(groups, views, strict=True)
-                if view.timeline is not None
-            ],
+            history=run_history.page_data(findings.history),
             data=[
-                group_data(findings, group, view) for group, view in zip(groups, views, strict=True)
+                group_data(findings, *each, detailed=number < MOST_DETAILED)
+                for number, each in enumerate(zip(groups, views, sentences_of_groups, strict=True))
             ],
+            title=title(groups, sentences_of_groups),
+            source=findings.source,
             violations=findings.summary.violations + findings.dropped,
             made_at=f"{made_at:%Y-%m-%d %H:%M} UTC",
             version=__version__,
@@ -95,36 +84,19 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
     )
 
 
-def environment() -> jinja2.Environment:
-    """The environment of the templates, which escape every text of a run."""
-    return jinja2.Environment(
-        loader=jinja2.FileSystemLoader(TEMPLATES),
-        autoescape=True,
-        undefined=jinja2.StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-
-
-def style_of(*names: str) -> str:
-    """Style sheets of the templates, joined."""
-    return "".join((TEMPLATES / f"{name}.css").read_text() for name in names)
-
-
-def policy(style: str, script: str) -> str:
-    """The content security policy: the page's own style and script, and nothing else."""
-    hashes = [
-        base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
-        for text in (style, script)
-    ]
-    return (
-        f"default-src 'none'; style-src 'sha256-{hashes[0]}'; script-src 'sha256-{hashes[1]}'; "
-        "base-uri 'none'; form-action 'none'"
-    )
+def title(groups: Sequence[Group], sentences_of_groups: Sequence[str]) -> str:
+    """The sentence about the most frequent signature; "" without violations."""
+    pairs = zip(groups, sentences_of_groups, strict=True)
+    return max(pairs, key=lambda pair: pair[0].count, default=(None, ""))[1]
 
 
 def headline(findings: Findings) -> str:
     summary = findings.summary
+    if findings.source and len(summary.groups) == 1:
+        (group,) = summary.groups.values()
+        return f"{group.invariant[:MOST_TEXT]} in {group.suite[:MOST_TEXT]}"
+    if findings.source:
+        return f"{counted(len(summary.groups), 'failure')} in {findings.source}"
     if not summary.trials and findings.kill_table:
         rows = findings.kill_table
         wrong = sum(not row["as_expected"] for row in rows)
@@ -180,6 +152,8 @@ def notes(findings: Findings) -> list[str]:
         lines.append(f"The run did not finish: it was {facts['status']}. Earlier results count.")
     elif facts["status"] == "running":
         lines.append("The run has not finished, or its process was killed.")
+    if findings.baseline is not None:
+        lines.append(findings.baseline.sentence(findings.summary.groups))
     lines += [facts["problem"]] if facts["problem"] else []
     lines += [str(failure)[:MOST_TEXT] for failure in facts["failures"][:50]]
     lines += [str(warning)[:MOST_TEXT] for warning in facts["warnings"][:50]]
@@ -189,7 +163,7 @@ def notes(findings: Findings) -> list[str]:
             f"{count} beyond the page's limit of signatures are in the Parquet files only."
         )
     listed = sum(map(len, findings.members.values()))
-    if listed < findings.summary.violations:
+    if not findings.source and listed < findings.summary.violations:
         lines.append(
             f"{listed:,} violations are listed one by one; the Parquet files have all violations."
         )
@@ -245,100 +219,6 @@ def round_rows(findings: Findings) -> list[dict[str, Any]]:
             }
         )
     return rows
-
-
-def group_data(findings: Findings, group: Group, view: TraceView) -> dict[str, Any]:
-    """The data of a group for the page's script."""
-    members = findings.members.get(group.signature, [])
-    shared = group.message[:MOST_TEXT]
-    return {
-        "signature": group.signature,
-        "suite": group.suite,
-        "invariant": group.invariant,
-        "count": group.count,
-        "seed": str(group.seed),  # JavaScript cannot represent 64-bit integers
-        "phase": group.phase,
-        "message": shared,
-        "command": findings.command(group),
-        "lines": [
-            line.removeprefix("  ")[:MOST_TEXT]
-            for line in (*sizes_before_and_after(findings, group), *view.lines)
-        ],
-        "note": view.note[:MOST_TEXT],
-        "lanes": view.lanes,
-        "curve": view.curve,
-        "members": [
-            [
-                str(member.seed),
-                "" if member.message == shared else member.message,
-                member.host,
-                member.log,
-                member.at,
-            ]
-            for member in members
-        ],
-    }
-
-
-def sizes_before_and_after(findings: Findings, group: Group) -> list[str]:
-    """A line about the sizes before and after shrinking; none for an unchanged failure."""
-    shrunk = findings.shrunk.get(group.signature)
-    if shrunk is None or shrunk.before is None or shrunk.after is None:
-        return []
-    pairs = [
-        (noun, getattr(shrunk.before, f"{noun}s"), getattr(shrunk.after, f"{noun}s"))
-        for noun in ("thread", "operation", "decision", "step")
-    ]
-    # For real threads, the numbers of decisions and steps before shrinking are unknown, hence 0.
-    sizes = [f"{counted(was, noun)} to {now:,}" for noun, was, now in pairs if was and was != now]
-    return [f"shrunk after the run: {', '.join(sizes)}"]
-
-
-# Drawings -----------------------------------------------------------------------------------------
-
-
-def drawing(drawn: Timeline) -> dict[str, Any]:
-    """The coordinates of an interleaving's lanes, steps and arrows, in pixels."""
-    longest = [12] * drawn.lanes
-    for step in drawn.steps:
-        longest[step.lane] = max(
-            longest[step.lane], len(step.text) + 2 + len(step.place) + 2 * bool(step.mark)
-        )
-    longest = [min(characters, MOST_CHARACTERS) for characters in longest]
-    lefts = [LEFT]
-    for characters in longest:
-        lefts.append(round(lefts[-1] + characters * CHARACTER + 44))
-    boxes = [round(characters * CHARACTER) + 30 for characters in longest]
-    y = [TOP + ROW * row for row in range(len(drawn.steps))]
-    height = TOP + ROW * len(drawn.steps) + 4
-    return {
-        "width": lefts[-1],
-        "height": height,
-        "lanes": [{"number": lane, "x": x} for lane, x in enumerate(lefts[:-1])],
-        "steps": [
-            {"x": lefts[step.lane], "y": y[row], "step": step, "width": boxes[step.lane]}
-            for row, step in enumerate(drawn.steps)
-        ],
-        "arrows": [
-            {
-                "kind": "before" if arrow.kind == "happens before" else "reads",
-                "path": curve_between(
-                    lefts[drawn.steps[arrow.start].lane], y[arrow.start],
-                    lefts[drawn.steps[arrow.end].lane], y[arrow.end],
-                ),
-            }
-            for arrow in drawn.arrows
-        ],
-        "marked": [step for step in drawn.steps if step.mark and step.mark != "stale"],
-    }  # fmt: skip
-
-
-def curve_between(x1: int, y1: int, x2: int, y2: int) -> str:
-    """The SVG path of an arrow that leaves downwards and arrives from above, beside the texts."""
-    if x1 == x2:
-        return f"M{x1 - 5},{y1} C{x1 - 16},{y1} {x1 - 16},{y2} {x1 - 6},{y2}"
-    side = 7 if x2 < x1 else -7
-    return f"M{x1},{y1 + 5} C{x1},{y1 + 26} {x2 + 5 * side},{y2 - 26} {x2 + side},{y2 - 3}"
 
 
 def spark(curve: Curve) -> str:

@@ -10,6 +10,7 @@ from rich.console import Console
 
 from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.store.summary import short_number
 from pulsar_ml.errors import UsageError
 from pulsar_ml.sweep.events import JsonLines
 from pulsar_ml.terminal.progress import ProgressDisplay, clock
@@ -36,6 +37,23 @@ def line(progress: Progress, seconds: float | None = None) -> str:
     return (
         f"{progress.trials:,} of {progress.total:,} trials ({share:.0%}), {rates}, {found}, "
         f"left {'?' if left is None else clock(left)}"
+    )
+
+
+def short_line(progress: Progress, seconds: float | None = None) -> str:
+    """The line beside the bar: what fits into 80 columns. Other displays have all numbers."""
+    total = "" if progress.total is None else f" of {short_number(progress.total)}"
+    rate = f"{short_number(progress.rate)}/s"
+    if progress.executions:
+        rate = f"{short_number(progress.execution_rate)} exec./s"
+    left = progress.seconds_left
+    if seconds is not None:
+        remaining = max(0.0, seconds - progress.elapsed)
+        left = remaining if left is None else min(left, remaining)
+    end = "" if left is None else f", left {clock(left)}"
+    return (
+        f"{short_number(progress.trials)}{total}, {rate}, "
+        f"{short_number(progress.signatures)} found{end}"
     )
 
 
@@ -71,7 +89,8 @@ class Display:
 
     def show(self, progress: Progress) -> None:
         if self._for_people:
-            self._screen.update(progress.trials, line(progress, self._seconds))
+            text = short_line if self._screen.is_changing else line
+            self._screen.update(progress.trials, text(progress, self._seconds))
         for lines in self._lines:
             lines.show(progress)
 

@@ -21,7 +21,7 @@ from pulsar_ml.terminal.trust import is_installed
 # Options of one command, which a run does not keep, and which its file cannot set.
 NOT_KEPT = frozenset(
     {"out", "as_json", "resume", "progress", "progress_file", "waves", "seconds", "trust"}
-    | {"on_command_line"}
+    | {"on_command_line", "baseline"}
 )
 SPARK, POOL, INLINE = RUNNERS = ("spark", "pool", "inline")
 DRIVER, EXECUTORS = ("driver", "executors")
@@ -91,6 +91,7 @@ class SweepOptions:
     progress_file: Path | None = None
     as_json: bool = False
     trust: bool = False
+    baseline: tuple[Path, ...] = ()
     on_command_line: frozenset[str] = field(default=frozenset())
 
     @property

@@ -19,12 +19,14 @@ from pulsar_ml.campaign.run.resume import Past, digest_of
 from pulsar_ml.campaign.run.runner import Runner
 from pulsar_ml.campaign.run.waves import Outcome, Source, run_campaign
 from pulsar_ml.campaign.store import summary as report
+from pulsar_ml.campaign.store.baseline import verdict_against
 from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.exit_codes import INTERRUPTED, of_run
 from pulsar_ml.harness.subjects.hash_seed import hash_seed
+from pulsar_ml.harness.testing.known import Baseline, baseline_data
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
@@ -60,8 +62,13 @@ class Sweep:
         endless: EndlessOptions | None = None,
         seconds: float | None = None,
         open_ended: bool = False,
+        baseline: Baseline | None = None,
     ) -> None:
-        """``command`` are the options that run.json keeps; ``seconds`` bound the sweep."""
+        """``command`` are the options that run.json keeps; ``seconds`` bound the sweep.
+
+        Violations that the ``baseline`` knows do not count for the exit code.
+        """
+        self.baseline = baseline
         self.plan = planned.plan
         self.rounds = planned.rounds
         self.search = planned.search
@@ -122,8 +129,8 @@ class Sweep:
             self.print(store, outcome, as_json=as_json)
             if self.endless is not None:
                 publish(store.directory, display.note)
-            display.end(status=outcome.status, exit_code=exit_code(outcome))
-        return exit_code(outcome)
+            display.end(status=outcome.status, exit_code=exit_code(outcome, self.baseline))
+        return exit_code(outcome, self.baseline)
 
     def end(
         self, store: RunStore, outcome: Outcome, error: BaseException, stop: StopRequest
@@ -337,6 +344,10 @@ class Sweep:
         exhausted = sum(bool(searched.exhausted) for searched in programs)
         return f"; {exhausted:,} of {counted(len(programs), 'program')} exhausted"
 
+    def against(self, outcome: Outcome) -> str:
+        """The new and the known signatures, in words; "" without a baseline."""
+        return f"; {self.baseline.sentence(outcome.summary.groups)}" if self.baseline else ""
+
     def print(self, store: RunStore, outcome: Outcome, *, as_json: bool) -> None:
         replay = self.replay(store.directory)
         directory = short_path(store.directory)
@@ -345,7 +356,7 @@ class Sweep:
                 "run_id": self.job.run_id,
                 "build_id": self.job.build_id,
                 "status": outcome.status,
-                "exit_code": exit_code(outcome),
+                "exit_code": exit_code(outcome, self.baseline),
                 "directory": directory,
                 "seconds": round(outcome.seconds, 3),
                 "planned": self.planned,
@@ -353,6 +364,7 @@ class Sweep:
                 "warnings": warnings(outcome),
                 **report.summary_data(outcome.summary, replay),
                 **self.source_data(store.directory),
+                **baseline_data(outcome.summary.groups, self.baseline),
             }
             echo(json.dumps(data, indent=2))
             return
@@ -372,7 +384,7 @@ class Sweep:
             lines.append(f"go on with: {self.resume_command(store.directory)}")
         lines.append(
             f"{verdict(self.plan.options, outcome, self.planned, self.clock.seconds)}"
-            f"{self.proofs()}; results in {directory}"
+            f"{self.proofs()}{self.against(outcome)}; results in {directory}"
         )
         for text in lines:
             console.print(text, soft_wrap=True, highlight=False, markup=False)
@@ -388,8 +400,8 @@ def warnings(outcome: Outcome) -> list[str]:
     return [*outcome.warnings, *([idle] if idle else [])]
 
 
-def exit_code(outcome: Outcome) -> int:
-    code = of_run(outcome.status, outcome.summary.verdict)
+def exit_code(outcome: Outcome, baseline: Baseline | None = None) -> int:
+    code = of_run(outcome.status, verdict_against(outcome.summary, baseline))
     return signals.code() if code == INTERRUPTED else code
 
 

@@ -13,10 +13,12 @@ from typing import Any
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.plan import probe
 from pulsar_ml.campaign.run.resume import past_of, read_facts
+from pulsar_ml.campaign.store.baseline import baseline_of
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.session import PAGES, check_master, packed
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.testing.known import today
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions
 from pulsar_ml.sweep.options import (
@@ -43,6 +45,7 @@ def sweep(options: SweepOptions) -> int:
     Raises ``UsageError`` before anything runs, and other errors of this package when it fails.
     """
     check(options)
+    baseline = baseline_of(options.baseline, today()) if options.baseline else None
     resume, out = options.resume, options.out
     if options.forever and resume is None and out is not None and (out / "run.json").exists():
         resume = out  # the same command goes on
@@ -76,7 +79,7 @@ def sweep(options: SweepOptions) -> int:
             )
         one = Sweep(
             planned, suites, job, runner, kept_options(options), endless=endless,
-            seconds=options.seconds, open_ended=options.open_ended,
+            seconds=options.seconds, open_ended=options.open_ended, baseline=baseline,
         )  # fmt: skip
         file = options.progress_file
         display = Display(new_console(stderr=True), kind=options.progress, file=file)

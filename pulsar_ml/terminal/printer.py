@@ -17,10 +17,16 @@ from pulsar_ml.terminal.printable import printable
 CLOSED = 128 + signal.SIGPIPE  # the exit code of a program that SIGPIPE ended
 
 
-def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
-    """Print a text to standard output, or with ``err`` to standard error."""
+def echo(text: str = "", *, err: bool = False, nl: bool = True, colour: str = "") -> None:
+    """Print a text to standard output, or with ``err`` to standard error.
+
+    ``colour`` is left out where the output is no terminal, and where NO_COLOR is set.
+    """
+    shown = printable(text)
+    if colour and not os.environ.get("NO_COLOR"):
+        shown = click.style(shown, fg=colour)
     try:
-        click.echo(printable(text), err=err, nl=nl)
+        click.echo(shown, err=err, nl=nl)
     except BrokenPipeError:
         leave_closed_output()
 

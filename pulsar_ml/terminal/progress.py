@@ -11,11 +11,16 @@ from typing import Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, ProgressColumn, Task, TextColumn, TimeElapsedColumn
+from rich.table import Column
 from rich.text import Text
 
 from pulsar_ml.terminal.console import new_console
 
 LINE_SECONDS = 5.0  # between two plain lines
+
+
+# The text between the bar and the time: cut where a narrow terminal ends.
+ONE_LINE = Column(ratio=1, no_wrap=True, overflow="ellipsis")
 
 
 class ProgressDisplay:
@@ -38,6 +43,11 @@ class ProgressDisplay:
         self._began = 0.0
         self._next_line = 0.0
 
+    @property
+    def is_changing(self) -> bool:
+        """True when the progress is one line that changes, as wide as the terminal."""
+        return self._changing
+
     def message(self, text: str) -> None:
         """Prints a line that stays; it does not break the bar."""
         self._console.print(text, soft_wrap=True, highlight=False, markup=False)
@@ -52,8 +62,9 @@ class ProgressDisplay:
             self.message(headline)
         if self._changing:
             self._bar = Progress(
-                _ShortBar(), TextColumn("{task.description}", markup=False), _Elapsed(),
-                console=self._console, transient=True, refresh_per_second=4,
+                _ShortBar(), TextColumn("{task.description}", markup=False, table_column=ONE_LINE),
+                _Elapsed(), console=self._console, transient=True, refresh_per_second=4,
+                expand=True,
             )  # fmt: skip
             self._bar.add_task(title, total=total)
             self._bar.start()
@@ -102,7 +113,7 @@ class _ShortBar(BarColumn):
     """A bar where the total is known, and nothing elsewhere."""
 
     def __init__(self) -> None:
-        super().__init__(bar_width=16)
+        super().__init__(bar_width=10)
 
     def render(self, task: Task) -> Text:  # type: ignore[override]
         if task.total is None:

@@ -19,7 +19,7 @@ from pathlib import Path
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import find_subject
 from pulsar_ml.harness.causes.changes import CallLock, Fence, Order
-from pulsar_ml.harness.causes.hints import Hint, Hints, complete_traces, hints
+from pulsar_ml.harness.causes.hints import Hint, Hints, hints, steps_of
 from pulsar_ml.harness.causes.trace import place_of
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import shrink
@@ -63,6 +63,14 @@ The engine hunts each mutant, shrinks the failure and tries the changes on its p
 right if it is of the mutant's kind, an order or a lock, and one of its places is in the changed
 function or in a function that was called there, or its lock is held by an operation that ran the
 changed function. A hint is tried with one program and proves nothing about others.
+
+A change ends a failure if no execution fails with it: of all that the program has, or of ten times
+as many as the unchanged program made until it failed. Behind the samples and searches `explain`
+makes at most 300,000 executions for that; it says how many changes it could not judge with them.
+In code of Python, locks are the only changes.
+
+`explain` keeps what it found beside the failure, as `NAME.hints`: the sentences on the cause and
+the hints, with the digest of the failure. The file of another failure is not read.
 
 """
 
@@ -123,8 +131,10 @@ def result_of(mutant: Mutant, cause: str) -> Result:
 
 def right_hint(done: Hints, cause: str, function: str, failure: Failure, subject: Subject) -> int:
     """The number of the first of two hints of this cause that names the function; 0: none does."""
-    traces = complete_traces(failure, subject)
-    events = [event for trace in traces for event in trace if event["pc"] and event["thread"] >= 0]
+    trace, _ = steps_of(failure, subject)
+    events = [
+        event for each in trace.every for event in each if event["pc"] and event["thread"] >= 0
+    ]
     within = re.compile(rf" {re.escape(function)}$")
     inside = [
         event for event in events if any(is_within(int(pc), within) for pc in event["frames"])

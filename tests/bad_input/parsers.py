@@ -10,6 +10,7 @@ import shutil
 import zlib
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -34,10 +35,15 @@ from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.config import read_broker_conf, read_mapping
 from pulsar_ml.distributed.machines import cluster
+from pulsar_ml.harness.building.build_call import BuildCall, read_call
+from pulsar_ml.harness.causes.changes import Order
+from pulsar_ml.harness.causes.hints import Hint, Hints
+from pulsar_ml.harness.causes.hints_file import read_file, write_hints
 from pulsar_ml.harness.histories.files import load_history, save_history
 from pulsar_ml.harness.histories.history import RECORD, History, Signature
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.testing.known import read_baseline
 from pulsar_ml.input_files import bounded_text
 from pulsar_ml.managed_ledger.cursors.cursor_metadata import (
     CHECKED,
@@ -86,12 +92,22 @@ def text_file(name: str, text: Callable[[], str]) -> Callable[[Path], Path]:
     return make
 
 
+def known_text() -> str:
+    return '[[known]]\nsignature = "5f0c1d2e3a4b"\nreason = "old"\nuntil = 2027-03-01\n'
+
+
 # Records ------------------------------------------------------------------------------------------
 
 
 def read_failure(path: Path) -> None:
     failure = Failure.from_text(bounded_text(path, "the failure"))
     Program.from_json(failure.program)
+
+
+def hints_file(folder: Path) -> Path:
+    change = Order((1,), "push queue.h:130", "store", "relaxed", "release")
+    found = Hints((Hint((change,), 17, True),), 5, 3)
+    return write_hints(folder / "failure.json", failure_of("race_met"), found, ("why",), "then")
 
 
 # Runs ---------------------------------------------------------------------------------------------
@@ -329,12 +345,18 @@ PARSERS: dict[str, Parser] = {
         read_record,
         "version",
     ),
+    "build call": Parser(
+        text_file("build.json", lambda: BuildCall("ring.pyx", macros={"A": "1"}).to_json()),
+        read_call,
+        "version",
+    ),
     "failure": Parser(
         text_file("failure.json", lambda: failure_of("race_met").to_json()), read_failure, "version"
     ),
     "short failure": Parser(
         text_file("failure.txt", lambda: failure_of("use_after_free").short()), read_failure
     ),
+    "hints": Parser(hints_file, read_file, "version"),
     "run.json, reported": Parser(run_file("run.json"), reported, "version"),
     "run.json, resumed": Parser(run_file("run.json"), resumed, "version"),
     "kill-table.json of a run": Parser(run_file(KILL_TABLE), reported, "version"),
@@ -358,6 +380,10 @@ PARSERS: dict[str, Parser] = {
         text_file("broker.conf", lambda: read_mapping({}).to_broker_conf()),
         read_broker_conf,
         lines=True,
+    ),
+    "known.toml": Parser(
+        text_file("known.toml", known_text),
+        lambda path: read_baseline([path], date(2026, 3, 1)),
     ),
     "workload": Parser(
         text_file("workload.toml", lambda: workload_text("fan_out")),

@@ -126,11 +126,20 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
     ("pulsar-ml explore", "module"): (["refcount", "--module"], []),
     ("pulsar-ml explain", "failure"): ([], []),
     ("pulsar-ml hunt", "record"): ([], []),
+    ("pulsar-ml check", "baseline"): (["a_test.cpp", "--baseline"], []),
+    ("pulsar-ml explore", "baseline"): (["refcount", "--baseline"], []),
+    ("pulsar-ml report", "baseline"): (["run", "--baseline"], []),
+    ("pulsar-ml run", "baseline"): (["refcount", "--baseline"], []),
+    ("pulsar-ml sweep", "baseline"): (
+        [*SWEEP, "--runner", "inline", "--out", "made", "--baseline"],
+        [],
+    ),
     ("pulsar-ml check", "database"): (["a_test.cpp", "--compile-commands"], []),
     ("pulsar-ml check", "replay"): (["a_test.cpp", "--replay"], []),
     ("pulsar-ml linearize", "file"): ([], ["--model", "register"]),
     ("pulsar-ml replay", "record"): ([], []),
     ("pulsar-ml report", "run"): ([], []),
+    ("pulsar-ml report", "history"): (["run", "--history"], []),
     ("pulsar-ml report", "kill_table"): (["run", "--kill-table"], []),
     ("pulsar-ml run", "module"): (["refcount", "--module"], []),
     ("pulsar-ml run", "suites"): (["refcount", "--suites"], []),
@@ -155,6 +164,9 @@ READ: dict[tuple[str, str], tuple[list[str], list[str]]] = {
 WRITTEN: dict[tuple[str, str], list[str]] = {
     ("pulsar-ml build", "into"): ["nothing.pyx", "--into"],
     ("pulsar-ml check", "into"): ["nothing.cpp", "--into"],
+    ("pulsar-ml check", "junit"): ["nothing.cpp", "--junit"],
+    ("pulsar-ml check", "markdown"): ["nothing.cpp", "--markdown"],
+    ("pulsar-ml check", "sarif"): ["nothing.cpp", "--sarif"],
     ("pulsar-ml collect", "into"): ["nothing", "--into"],
     ("pulsar-ml explore", "out"): ["entry", "--executions", "10", "--seeds", "1", "--out"],
     ("pulsar-ml hunt", "out"): ["nothing", "--out"],
@@ -230,7 +242,7 @@ def test_a_path_that_is_none(
     app, words, _ = COMMANDS[place[0]]
     before_it, behind = READ[place]
     bad = bad_path(kind, tmp_path)
-    if place == ("pulsar-ml report", "kill_table"):
+    if place[1] in ("kill_table", "history"):
         write_run(tmp_path / "run", [row(0)])
     before = digest(tmp_path)
     ended = run(app, [*words, *before_it, bad, *behind])

@@ -19,8 +19,8 @@ from pulsar_ml.harness.building.checked import with_whole_paths
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
-from pulsar_ml.harness.testing.properties import FAILURE, RECORD
-from pulsar_ml.harness.testing.pytest_plugin import Merge
+from pulsar_ml.harness.testing.merge import Merge
+from pulsar_ml.harness.testing.properties import BASELINE, FAILURE, RECORD
 from pulsar_ml.harness.testing.sarif import files_below, location
 from tests import ROOT
 from tests.harness.toys.build_toys import toys_path
@@ -256,7 +256,12 @@ def test_a_failure_that_another_worker_found_too_is_named_and_not_shown_again(
     subject = load_checked(oracles).SUBJECTS["counter_race"]
     failure = interleave(subject).failure
     assert failure is not None
-    config = SimpleNamespace(getoption=lambda name: None, get_verbosity=lambda: 0, rootpath=Path())
+    config = SimpleNamespace(
+        getoption=lambda name: None,
+        get_verbosity=lambda: 0,
+        rootpath=Path(),
+        stash={BASELINE: None},
+    )
     merge = Merge(config)  # type: ignore[arg-type]
     other = replace(
         failure, message="another one", where=("elsewhere file.pyx:1", "elsewhere file.pyx:2")
@@ -266,6 +271,7 @@ def test_a_failure_that_another_worker_found_too_is_named_and_not_shown_again(
         report = SimpleNamespace(
             when="call", passed=False, failed=True, nodeid=f"part{number}", longrepr="lanes",
             user_properties=[(FAILURE, found.short()), (RECORD, "record.json")], location=("a.py", 1, "t"),
+            sections=[], longreprtext="lanes",
         )  # fmt: skip
         merge.pytest_runtest_logreport(report)  # type: ignore[arg-type]
         shown.append(report.longrepr)

@@ -105,7 +105,7 @@ def read_project() -> dict[str, str]:
     return {
         path.relative_to(ROOT).as_posix(): path.read_text()
         for path in sorted(set(paths) - generated)
-        if path.suffix not in {".so", ".pyc"} and "__pycache__" not in path.parts
+        if path.suffix not in {".so", ".pyc", ".webp"} and "__pycache__" not in path.parts
     }
 
 

@@ -122,9 +122,10 @@ def recorded(
     target = folder / "target.json"
     found = CliRunner().invoke(
         main,
-        ["hunt", str(record), "--module", checked, "--out", str(target), "--no-sandbox"],
+        ["hunt", str(record), "--trust", "--out", str(target), "--no-sandbox"],
     )
     assert found.exit_code == 1, found.output
+    assert Failure.from_text(target.read_text()).module == checked  # built from the same sources
     again = CliRunner().invoke(main, ["replay", "--trust", str(target)])
     assert again.exit_code == 1
     assert "the failure was made again, step by step" in again.output

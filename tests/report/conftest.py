@@ -17,7 +17,7 @@ FLAGS = (
 )  # fmt: skip
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="session")
 def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     options = ChromeOptions()
     options.binary_location = str(shutil.which("chromium"))

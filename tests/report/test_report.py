@@ -17,7 +17,7 @@ from pulsar_ml.campaign.shrink.shrunk import SMALLER, ShrinkState, Shrunk, Size,
 from pulsar_ml.campaign.store.store import RunStore
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.report.findings import MOST_POINTS, Curve, Rate, gather
-from pulsar_ml.report.page import STYLES, style_of
+from pulsar_ml.report.html import style_of
 from pulsar_ml.terminal.command_line import program
 from tests.engine.programs.build_programs import program_of, programs
 from tests.report.kit import (
@@ -84,28 +84,38 @@ def test_a_violation_shows_the_log_of_its_executor_and_those_without_a_row_count
 
 def test_failures_are_made_again_and_drawn(tmp_path: Path) -> None:
     page = page_of(engine_run(tmp_path / "run"), "--module", module_path())
-    assert page.count("<template id=") == 2
     data = {group["invariant"]: group for group in page_data(page)}
+    assert all(group["drawing"]["steps"] for group in data.values())
     race = data["data race"]
     assert race["count"] == 2
     assert race["note"] == "the failure was made again, step by step"
     assert [member[0] for member in race["members"]] == ["0", "3"]
     assert "races.h" in race["lanes"]
-    # The share of continuations that fail stands under the drawing, and its turning point in it.
+    # The curve of continuations that fail has a turning point, which is marked in the steps.
     curves = [group["curve"] for group in data.values()]
     assert all(curve.startswith("continuations that fail") for curve in curves)
     turns = sum("becomes inevitable" in curve for curve in curves)
-    assert page.count("Inevitable from here") == turns
+    assert turns
+    assert sum(group["drawing"]["turn"] >= 0 for group in data.values()) == turns
     assert sum("== behind this switch" in group["lanes"] for group in data.values()) == turns
-    assert race["command"] == f"{program()} replay {tmp_path}/run/records/{race['signature']}.json"
-    for mark in (
-        'class="arrow before"',
-        '<g class="step write second">',
-        "First access",
-        "stale",
-        "race_fill",
-    ):
-        assert mark in page, mark
+    record = f"{tmp_path}/run/records/{race['signature']}.json"
+    assert [command for _, command in race["commands"]] == [
+        f"{program()} {words}"
+        for words in (
+            f"replay {record}",
+            f"explain {record}",
+            f"replay {record} -v",
+            f"replay {record} --gdb",
+            f"report {record}",
+        )
+    ]
+    assert any("thread" in sentence for sentence in race["why"])
+    marks = {step[4] for step in race["drawing"]["steps"]}
+    assert {"first", "second"} <= marks
+    assert "happens before" in {kind for _, _, kind in race["drawing"]["arrows"]}
+    assert race["drawing"]["missing"] == "nothing orders these two"
+    assert race["drawing"]["files"][0][0] == "races.h"
+    assert any("race_fill" in line for line in race["lines"])
 
 
 def test_a_module_that_a_record_names_is_not_loaded_unasked(tmp_path: Path) -> None:
@@ -113,8 +123,8 @@ def test_a_module_that_a_record_names_is_not_loaded_unasked(tmp_path: Path) -> N
     found = of_failure(failure)
     found["replay"] = failure.to_json().replace('"module": ""', '"module": "/tmp/strange.so"')
     page = page_of(write_run(tmp_path / "run", [row(0, found=[found])]))
-    assert "<template" not in page
     (group,) = page_data(page)
+    assert group["drawing"] is None
     assert group["note"].startswith(
         "of the module /tmp/strange.so, which a report does not load by itself"
     )
@@ -125,15 +135,15 @@ def test_another_build_is_said_and_what_was_stored_is_shown(tmp_path: Path) -> N
     found = of_failure(failure)
     found["replay"] = failure.to_json().replace(failure.build_id, "of-yesterday")
     page = page_of(write_run(tmp_path / "run", [row(0, found=[found])]), "--module", module_path())
-    assert "<template" not in page
     (group,) = page_data(page)
+    assert group["drawing"] is None
     assert group["note"].startswith("build of-yesterday failed, and this is build")
     assert any("race_fill" in line for line in group["lines"])
 
 
 def test_only_so_many_failures_are_made_again(tmp_path: Path) -> None:
     page = page_of(engine_run(tmp_path / "run"), "--module", module_path(), "--traces", "1")
-    assert page.count("<template id=") == 1
+    assert [group["drawing"] is None for group in page_data(page)] == [False, True]
 
 
 def test_a_record_on_real_threads_says_why_there_is_no_drawing(tmp_path: Path) -> None:
@@ -178,7 +188,8 @@ def test_what_a_run_says_is_never_markup(tmp_path: Path) -> None:
     assert len(re.findall("<script", page)) == len(re.findall("</script", page)) == 2
     (group,) = page_data(page)
     assert group["message"] == HOSTILE
-    assert HOSTILE not in group["command"], "nobody pastes what a run says into a shell"
+    texts = " ".join(command for _, command in group["commands"])
+    assert HOSTILE not in texts, "nobody pastes what a run says into a shell"
     markdown = report(run, "--format", "markdown").stdout
     assert not re.search(r"(?<!\\)<", markdown)
     assert ElementTree.fromstring(report(run, "--format", "junit").stdout).tag == "testsuites"
@@ -205,7 +216,9 @@ def contrast(one: str, other: str) -> float:
 @pytest.mark.parametrize("theme", [0, 1, 2], ids=["light", "dark", "print"])
 @pytest.mark.parametrize("text", ["fg", "muted", "link", "bad", "stale", "good", "arrow"])
 def test_every_colour_of_text_can_be_read(theme: int, text: str) -> None:
-    themes = [dict(COLOURS.findall(part)) for part in style_of(*STYLES, "page").split(":root")[1:]]
+    themes = [
+        dict(COLOURS.findall(part)) for part in style_of("colours", "page").split(":root")[1:]
+    ]
     assert len(themes) == 3
     colours = themes[theme]
     for behind in ("bg", "soft", "bad-soft"):
@@ -376,13 +389,15 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
         group["lines"][0]
         == "shrunk after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
     )
-    assert f"shrunk/{signature}.json" in group["command"]
+    assert f"shrunk/{signature}.json" in group["commands"][0][1]
     data = json.loads(report(run, "--format", "json").output)
     assert data["shrunk"][signature]["after"]["steps"] == 12
 
     store.write_shrunk(signature, ShrinkState(digest_of("another record"), 100, shrunk))
     (group,) = page_data(page_of(run, "--module", module_path()))
-    assert f"records/{signature}.json" in group["command"], "of another record it does not count"
+    assert f"records/{signature}.json" in group["commands"][0][1], (
+        "of another record it does not count"
+    )
 
     (run / "shrunk" / f"{signature}.state.json").write_text("{")
     done = report(run)

@@ -51,6 +51,19 @@ def test_violations_have_a_record_that_replays(toys: Toys, tmp_path: Path) -> No
     assert report(out)["verdict"] == "violation"
 
 
+def test_known_failures_of_real_threads_end_nothing(toys: Toys, tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    assert toys("run", "tattler", "--seeds", "4", "--out", str(out), "--failures", "1")[0] == 1
+    options = ("--seeds", "4", "--failures", "1", "--out", str(tmp_path / "more"))
+    code, text, _ = toys("run", "tattler", *options, "--baseline", str(out))
+    assert code == 0 and "baseline: 0 new, 1 known (" in text.splitlines()[-2]
+    assert len(read_violations(tmp_path / "more")) == 4, "all of them are kept"
+    other = tmp_path / "other"
+    toys("run", "counter", "--seeds", "1", "--out", str(other))
+    code, text, _ = toys("run", "tattler", "--seeds", "2", "--baseline", str(other))
+    assert code == 1 and "baseline: 1 new (" in text.splitlines()[-1]
+
+
 def test_a_leak_is_a_violation_of_the_last_program(toys: Toys, tmp_path: Path) -> None:
     out = tmp_path / "out"
     assert toys("run", "leaky", "--seeds", "80", "--out", str(out))[0] == 1

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from io import StringIO
 from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
 
+from pulsar_ml.campaign.run.progress import Progress
+from pulsar_ml.sweep.display import short_line
 from pulsar_ml.terminal.progress import LINE_SECONDS, ProgressDisplay, clock
 
 
@@ -68,3 +71,30 @@ def test_a_terminal_gets_a_bar_unless_lines_are_requested(plain: bool) -> None:
 
 def test_times_are_as_short_as_possible() -> None:
     assert [clock(seconds) for seconds in (7, 61, 3600)] == ["0:07", "1:01", "1:00:00"]
+
+
+@pytest.mark.parametrize("width", [40, 80])
+def test_a_changing_line_is_as_wide_as_the_terminal(width: int) -> None:
+    file = StringIO()
+    with ProgressDisplay(Console(file=file, force_terminal=True, width=width)) as progress:
+        progress.begin("rows", 10)
+        progress.update(5, "word " * 60 + "end")
+    text = re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", file.getvalue())
+    lines = [line for line in re.split(r"[\r\n]+", text) if line.strip()]
+    assert lines and all(len(line) <= width for line in lines), lines
+    assert "end" not in text and "0:00:00" in lines[-1] and "…" in lines[-1]
+
+
+def test_the_line_of_a_sweep_fits_into_80_columns() -> None:
+    moment = Progress(
+        trials=123_456_789, total=999_999_999, violations=123_456, signatures=12_345,
+        elapsed=9_876.0, executions=9_876_543_210, classes=87_654_321,
+    )  # fmt: skip
+    file = StringIO()
+    with ProgressDisplay(Console(file=file, force_terminal=True, width=80)) as progress:
+        assert progress.is_changing
+        progress.begin("trials", moment.total)
+        progress.update(moment.trials, short_line(moment))
+    assert short_line(moment) in file.getvalue(), "nothing is cut"
+    assert "of 1.00 G, 1.00 M exec./s, 12.3 k found, left 19:" in short_line(moment)
+    assert short_line(Progress(3, None, 0, 0, 2.0), 60.0) == "3, 2/s, 0 found, left 0:58"

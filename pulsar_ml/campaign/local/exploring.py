@@ -13,11 +13,13 @@ from typing import Any
 
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
 from pulsar_ml.campaign.store.counts import ProofCounts
-from pulsar_ml.campaign.trial.controlled import program_of, steps_of, to_result
+from pulsar_ml.campaign.trial.controlled import as_violation, program_of, steps_of, to_result
 from pulsar_ml.campaign.trial.guidance import Guide, Guided, unsteered
 from pulsar_ml.campaign.trial.judging import judge_of
+from pulsar_ml.campaign.trial.signature import signature
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
+from pulsar_ml.campaign.trial.trial import VIOLATION as VIOLATING
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from pulsar_ml.errors import naming
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
@@ -28,6 +30,7 @@ from pulsar_ml.harness.search.explore import Exploration, explore, lost_explorat
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.partition import Left, bounds_met, summary_of
 from pulsar_ml.harness.search.sandbox import watch
+from pulsar_ml.harness.testing.known import Baseline
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
@@ -54,9 +57,11 @@ class SuiteExploration:
     failure: Failure | None = None
     failed: TrialResult | None = None  # the trial of its program, without the failure
     remarks: list[str] = field(default_factory=list)
+    known: Counter[str] = field(default_factory=Counter)  # failed programs by known signature
     found: str = ""  # the place of the failure, which a shrunk failure no longer knows
 
-    def add(self, done: Exploration) -> None:
+    def add(self, done: Exploration, baseline: Baseline | None = None) -> None:
+        """Add a program; a failure that the baseline knows is counted and is not the suite's."""
         self.programs += 1
         self.idle += done.verdict == IDLE
         self.executions += done.executions
@@ -73,13 +78,34 @@ class SuiteExploration:
         if done.strategy in REDUCING and not done.statistics["unreduced"]:
             self.reduced.update(done.statistics)
         self.remarks += [f"  program {self.programs}: {remark}" for remark in done.remarks]
-        self.failure = done.failure
-        if done.failure is not None:
-            found = done.failure
+        if (found := done.failure) is None:
+            return
+        if self.is_known(found, baseline):
+            self.known[self.signature(found)] += 1
+        else:
+            self.failure = found
             self.found = (
                 f"execution {found.execution} of program {self.programs} "
                 f"(strategy {found.strategy})"
             )
+
+    def signature(self, failure: Failure) -> str:
+        """The signature of a failure of this suite, which rows of a run have, too."""
+        found = as_violation(failure)
+        return signature(self.suite, found.invariant, found.message, found.places)
+
+    def is_known(self, failure: Failure, baseline: Baseline | None) -> bool:
+        return baseline is not None and baseline.is_known(self.signature(failure))
+
+    def settle(self, baseline: Baseline | None) -> None:
+        """Count the suite's failure as known when shrinking made a known one."""
+        if self.failure is not None and self.is_known(self.failure, baseline):
+            self.known[self.signature(self.failure)] += 1
+            self.failure = None
+
+    def signatures(self) -> set[str]:
+        """The signatures of all failures."""
+        return {*self.known, *([self.signature(self.failure)] if self.failure else [])}
 
     def exit_code(self) -> ExitCode:
         if self.failure is not None:
@@ -108,6 +134,7 @@ class SuiteExploration:
             *self.answers(),
             *self.remarks[:MOST_REMARKS],
             *more_than(self.remarks),
+            *self.known_failures(),
             *([f"  failed in {self.found}"] if self.failure else self.risks()),
         ]
 
@@ -139,8 +166,17 @@ class SuiteExploration:
             + (f", {unknown:,} of them too long to tell" if unknown else "")
         ]
 
+    def known_failures(self) -> list[str]:
+        """A line for each known signature."""
+        return [
+            f"  known failure {name}: {counted(programs, 'program')}"
+            for name, programs in sorted(self.known.items())
+        ]
+
     def risks(self) -> list[str]:
         """Bounds on the failures that the executions may have missed; a search has none."""
+        if self.known:
+            return ["  a failure is known, so the executions bound no risk"]
         if not self.sampled:
             left = self.programs - self.exhausted.total()
             if not left:
@@ -176,6 +212,7 @@ class SuiteExploration:
             "exhausted": dict(self.exhausted),
             "bounds": dict(self.bounds),
             "remarks": self.remarks,
+            "known": dict(self.known),
             "pct_missed": self.missed,
             "counts": dict(self.counts),
             "failure": None if self.failure is None else json.loads(self.failure.to_json()),
@@ -217,6 +254,7 @@ def explore_suite(
     answers: bool = True,
     guided: bool = False,
     on_result: Callable[[TrialResult], object] | None = None,
+    baseline: Baseline | None = None,
     **options: Any,
 ) -> None:
     """Explores programs of ``seeds`` seeds until one fails; adds the counts to ``total``.
@@ -224,7 +262,8 @@ def explore_suite(
     After ``seconds`` no more programs begin. With ``guided`` programs are scouted before they are
     explored, some are made from earlier ones (:class:`Guide`), and a program ends early when its
     executions are known; guidance is for samplers. Runs in a child process when there are
-    ``limits``. ``on_result`` gets the trial of each program that did not fail.
+    ``limits``. ``on_result`` gets the trial of each program but the last one when it failed.
+    A failure that the ``baseline`` knows ends its program only, unless it ends the process.
     """
     subject = checked_subject(suite.subject, module, mutant)
     size = TrialOptions(threads=threads, operations=operations)
@@ -270,7 +309,7 @@ def explore_suite(
                 statistics["unknown"] = judge.counts.unknown - before.unknown
                 done = dataclasses.replace(done, statistics=statistics)
             tell(done)
-            if done.failure is not None:
+            if done.failure is not None and not total.is_known(done.failure, baseline):
                 break
 
     def add(done: Exploration | Guided | Left | int) -> None:
@@ -291,9 +330,14 @@ def explore_suite(
             result = to_result(suite, trial, subject, program, silent)
             if done.failure is None:
                 on_result(result)
+            elif total.is_known(done.failure, baseline):
+                found = as_violation(
+                    dataclasses.replace(done.failure, module=module, mutant=mutant)
+                )
+                on_result(dataclasses.replace(result, violations=(found,), verdict=VIOLATING))
             else:
                 total.failed = result
-        total.add(done)
+        total.add(done, baseline)
         show(total.executions)
 
     def show(count: int, left: str = "") -> None:
@@ -315,7 +359,10 @@ def explore_suite(
         # The child may die before it has told of a program.
         guided_program = under_way[0] if under_way else next(drawn())
         known = {"seed": seed, **guided_program.steering, **options}
-        add(lost_exploration(crash, subject, guided_program.program, known))
+        crashed = lost_exploration(crash, subject, guided_program.program, known)
+        add(crashed)
+        if crashed.failure is not None and total.is_known(crashed.failure, baseline):
+            total.remarks.append("  the known failure ended the process, and so the search")
     finally:
         progress.end()
 

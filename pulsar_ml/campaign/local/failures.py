@@ -16,6 +16,7 @@ from pulsar_ml.exit_codes import CLEAN, FAILED, VIOLATION, ExitCode
 from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 from pulsar_ml.harness.engine import Explorer  # noqa: F401  (before checked modules are loaded)
 from pulsar_ml.harness.judges.oracle import Judge
+from pulsar_ml.harness.replays.view import View, view_text
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.sandbox import call, replay_lost, watch
@@ -26,6 +27,7 @@ from pulsar_ml.input_files import bounded_text
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 T = TypeVar("T")
+EVERY_STEP = View(all_steps=True)
 NOT_JUDGED = "continuations: not judged; one ends its process, and no other is known"
 
 
@@ -111,21 +113,24 @@ def traced(
     subject: Subject,
     judge: Judge | None,
     limits: Limits | None,
-    *,
-    sources: bool = True,
-    marks: Mapping[int, str] | None = None,
+    view: View = EVERY_STEP,
 ) -> tuple[Replayed, str]:
-    """Makes a failure again, once; returns the result and the text with its table of steps."""
+    """Makes a failure again, once; returns the result and its text, as ``view`` wants it.
+
+    The text is made in the process of the replay, which alone knows the names of Python's
+    variables. The steps of Python code, which other processes cannot read, are left out of the
+    result.
+    """
+    if failure.ended_process:
+        again = replay_lost(failure, subject, limits=limits)
+        return again, view_text(failure, again, subject, view)
 
     def work() -> tuple[Replayed, str]:
         again = failure.replay(subject, judge)
-        text = described(failure, again, subject, sources=sources, marks=marks)
-        return replace(again, trace=[]), text
+        text = view_text(failure, again, subject, view, judge)
+        return (replace(again, trace=[], checked=()) if subject.needs_gil else again), text
 
-    if subject.needs_gil and not failure.ended_process:
-        return guarded(work, limits)  # only the process of the replay knows the names
-    again = replay_failure(failure, subject, judge, limits)
-    return again, described(failure, again, subject, sources=sources, marks=marks)
+    return guarded(work, limits)
 
 
 def inevitability_of(
@@ -214,18 +219,3 @@ def shrink_failure(
         return guarded(lambda: shrink(failure, subject, budget=executions, judge=judge), limits)
     except LostError:
         return failure
-
-
-def described(
-    failure: Failure,
-    again: Replayed,
-    subject: Subject | None = None,
-    *,
-    sources: bool = True,
-    marks: Mapping[int, str] | None = None,
-) -> str:
-    """The text about a failure that was made again; with a subject also its table of steps."""
-    lines = [failure.summary(again)]
-    if subject is not None and again.trace:
-        lines.append(failure.lane_table(again.trace, subject=subject, sources=sources, marks=marks))
-    return "\n".join(lines)

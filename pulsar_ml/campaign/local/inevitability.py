@@ -221,3 +221,21 @@ def short_line(curve: Sequence[Share]) -> str:
         f"inevitable behind step {mark.event:,}, where thread {mark.thread} goes on at "
         f"{mark.place}; tenths of continuations that fail, switch by switch: {tenths}"
     )
+
+
+def inevitable_text(curve: Sequence[Share]) -> str:
+    """The switch behind which the failure becomes inevitable, in one sentence; "" if unknown."""
+    mark = turning_point(curve)
+    if mark is None:
+        return ""
+    later = [share for share in curve if share.event > mark.event and share.judged]
+    behind = "the execution itself does"
+    if later:
+        behind = f"{later[0].failed} of {later[0].judged} with those up to the next switch do"
+    sure = not later or later[0].value == 1
+    became = "became inevitable" if sure else "became much more likely"
+    return (
+        f"the failure {became} when thread {mark.thread} went on at {mark.place}, behind step "
+        f"{mark.event:,}: {mark.failed} of {mark.judged} other continuations of the steps before "
+        f"it fail, and {behind}"
+    )

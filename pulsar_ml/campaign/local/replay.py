@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch
 from pulsar_ml.campaign.trial import trial as trials
@@ -56,6 +56,7 @@ def replay(
     repeats: int,
     count_all: bool,
     module: str | None,
+    mutant: str | None = None,
     leak_threshold: int,
     limits: Limits,
     progress: ProgressDisplay,
@@ -65,6 +66,8 @@ def replay(
     A program that crashed or blocked its process runs in a child process, within ``limits``. The
     record of a leak always takes all repeats, because growth shows over many.
     """
+    if mutant is not None:
+        record = replace(record, mutant=mutant)
     outcome = Replay(record)
     memory = MemorySeries()
     with ProcessWatch() as watch:

@@ -207,6 +207,7 @@ def run_as_data(run: SuiteRun, suites: str | None) -> dict[str, Any]:
         "usage": None
         if use is None
         else {name: getattr(use, name) for name in type(use).__slots__},
+        "known": dict(run.known),
         "failures": [
             {
                 "seed": failure.seed,

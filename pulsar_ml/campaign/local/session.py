@@ -6,6 +6,7 @@ import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from pulsar_ml.campaign.local.leaks import CANDIDATES, confirmed_leak
@@ -13,6 +14,7 @@ from pulsar_ml.campaign.local.records import Records
 from pulsar_ml.campaign.local.watch import MemorySeries, ProcessWatch, Usage, sanitized
 from pulsar_ml.campaign.trial import trial as trials
 from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.campaign.trial.signature import signature
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import (
     LEAK,
@@ -26,6 +28,7 @@ from pulsar_ml.campaign.trial.trial import (
 )
 from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.subjects.program import possible_pairs
+from pulsar_ml.harness.testing.known import Baseline
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 GROWTH = "growth"
@@ -75,6 +78,8 @@ class SuiteRun:
     elapsed: float = 0.0
     pairs: Counter[tuple[str, str]] = field(default_factory=Counter)
     failures: list[FailedProgram] = field(default_factory=list)
+    known: Counter[str] = field(default_factory=Counter)  # failed programs by known signature
+    signatures: set[str] = field(default_factory=set)  # of all violations
     interrupted: bool = False
     memory_judged: bool = False
     usage: Usage | None = None
@@ -88,6 +93,23 @@ class SuiteRun:
         self.unknown += result.unknown
         self.native_ns += result.duration_ns
         self.pairs.update(result.pairs)
+
+    def add_failure(
+        self,
+        seed: int,
+        violations: tuple[Violation, ...],
+        record: Callable[[], Path],
+        baseline: Baseline | None,
+    ) -> None:
+        """Note a failed program; one whose violations are all known is only counted."""
+        found = {
+            signature(self.suite, one.invariant, one.message, one.places) for one in violations
+        }
+        self.signatures |= found
+        if baseline is not None and all(map(baseline.is_known, found)):
+            self.known.update(found)
+        else:
+            self.failures.append(FailedProgram(seed, violations, record()))
 
     def exit_code(self) -> ExitCode:
         if self.interrupted:
@@ -108,6 +130,7 @@ def run_suite(
     most_failures: int,
     leak_threshold: int,
     on_result: Callable[[TrialResult], object] = lambda result: None,
+    baseline: Baseline | None = None,
 ) -> SuiteRun:
     """Runs programs of ``seed``, ``seed + 1``, ... until the budget is spent.
 
@@ -115,7 +138,8 @@ def run_suite(
     sets ``interrupted``. Memory that grows by more than ``leak_threshold`` bytes, and goes on
     growing when one of the last programs is repeated, is one more failure; 0 turns that off, and so
     does a sanitizer, which keeps freed memory. ``on_result`` gets each result once, the last one
-    with the failure of memory.
+    with the failure of memory. Programs whose violations the ``baseline`` knows are counted and end
+    nothing.
     """
     subject = find_subject(load_native(options.module), suite)
     threads = suite.threads if options.threads is None else options.threads
@@ -148,9 +172,8 @@ def run_suite(
                 candidates.appendleft(result.replay)
                 memory.add(watch.resident())
                 if result.violations:
-                    run.failures.append(
-                        FailedProgram(number, result.violations, records.keep(result.replay))
-                    )
+                    keep = partial(records.keep, result.replay)
+                    run.add_failure(number, result.violations, keep, baseline)
                 done = time.monotonic() - started if budget.seconds else run.programs
                 progress.update(done, f"{suite.name}: {counts(run)}")
                 if any(violation.invariant == STUCK for violation in result.violations):
@@ -161,7 +184,9 @@ def run_suite(
         run.usage = watch.usage()
     if leak_threshold and not sanitized() and not run.interrupted:
         try:
-            last = judge_memory(suite, run, memory, leak_threshold, last, candidates, records)
+            last = judge_memory(
+                suite, run, memory, leak_threshold, last, candidates, records, baseline
+            )
         except KeyboardInterrupt:
             run.interrupted = True
     if last is not None:
@@ -171,7 +196,7 @@ def run_suite(
 
 
 def counts(run: SuiteRun) -> str:
-    failed = len(run.failures)
+    failed = len(run.failures) + run.known.total()
     return f"{run.programs:,} programs, {run.operations:,} operations, {failed} failed"
 
 
@@ -205,6 +230,7 @@ def judge_memory(
     last: TrialResult | None,
     candidates: Iterable[ReplayRecord],
     records: Records,
+    baseline: Baseline | None,
 ) -> TrialResult | None:
     """The last result, with one more violation when memory grows with each repeat of a program.
 
@@ -220,5 +246,5 @@ def judge_memory(
     run.memory_judged = True
     record = replace(found[0], invariant=LEAK, message=found[1])
     grown = Violation(LEAK, found[1], GROWTH, record=record.to_json())
-    run.failures.append(FailedProgram(record.seed, (grown,), records.keep(record)))
+    run.add_failure(record.seed, (grown,), partial(records.keep, record), baseline)
     return replace(last, violations=(*last.violations, grown), verdict=trials.VIOLATION)

@@ -12,6 +12,7 @@ import click
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
+from pulsar_ml.cli.find import check_files
 from pulsar_ml.cli.options import child_limits
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
@@ -37,6 +38,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.search.child import Limits
     from pulsar_ml.harness.search.failure import Failure, Replayed
     from pulsar_ml.harness.subjects.subject import Subject
+    from pulsar_ml.harness.testing.known import Baseline
 
 CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EXERCISED}
 
@@ -120,6 +122,8 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     help="Folder of builds.",
 )
 @shared.child_patience()
+@shared.baseline("a folder of records, as .pulsar_ml/failures of an earlier build")
+@check_files.options
 @shared.as_json
 def command(
     files: tuple[str, ...],
@@ -133,6 +137,10 @@ def command(
     volatile: str,
     into: Path,
     patience: float,
+    baseline: tuple[Path, ...],
+    sarif: Path | None,
+    junit: Path | None,
+    markdown: Path | None,
     as_json: bool,
     no_races: bool,
     **options: Any,
@@ -153,7 +161,10 @@ def command(
     from pulsar_ml.harness.functions.budget import NO_LIMIT, replacing, with_budget
     from pulsar_ml.harness.functions.check import check_function, most_executions
     from pulsar_ml.harness.functions.flags import package_flags
+    from pulsar_ml.harness.testing.known import baseline_data, read_baseline, today
 
+    known = read_baseline(baseline, today()) if baseline else None
+    check_files.check_writable(sarif, junit, markdown)
     chosen = {name: value for name, value in options.items() if value not in (None, ())}
     if no_races:
         chosen["races"] = False
@@ -169,6 +180,7 @@ def command(
     if replay is not None:
         return show_record(found, replay, limits)
     rows: list[dict[str, Any]] = []
+    results: list[Checked] = []
     codes: list[ExitCode] = []
     try:
         with ProgressDisplay() as progress:
@@ -200,8 +212,9 @@ def command(
                     echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
                     continue
                 progress.end()
-                codes.append(CODES[result.verdict])
-                rows.append(as_row(result))
+                results.append(result)
+                rows.append(as_row(result, known))
+                codes.append(CLEAN if rows[-1]["known"] else CODES[result.verdict])
                 if not as_json:
                     print_result(result, rows[-1])
                 if result.interrupted:
@@ -213,10 +226,13 @@ def command(
         echo(nothing_found(files, part), err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
+    last = last_line(rows, found, known)
+    check_files.write_files(rows, results, last, sarif, junit, markdown)
     if as_json:
-        print_json({"exit_code": code, "tests": rows})
+        failed = [row["signature"] for row in rows if row["signature"]]
+        print_json({"exit_code": code, "tests": rows, **baseline_data(failed, known)})
     else:
-        echo(last_line(rows, found))
+        echo(last)
     return code
 
 
@@ -309,10 +325,12 @@ class Found:
         return build_again(failure)
 
 
-def as_row(result: Checked) -> dict[str, Any]:
+def as_row(result: Checked, known: Baseline | None = None) -> dict[str, Any]:
     """The result of a test for --json; a failure's record is written."""
+    from pulsar_ml.harness.testing.known import short_signature
     from pulsar_ml.harness.testing.records import keep_failure
 
+    signature = short_signature(result.failure) if result.failure else ""
     record = keep_failure(result.failure, Path()) if result.failure else None
     return {
         "file": short_path(result.file),
@@ -328,6 +346,8 @@ def as_row(result: Checked) -> dict[str, Any]:
         "message": result.failure.message if result.failure else "",
         "kind": result.failure.kind if result.failure else "",
         "record": str(record) if record else None,
+        "signature": signature,
+        "known": known.note(signature) if known and known.is_known(signature) else "",
     }
 
 
@@ -339,10 +359,12 @@ def print_result(result: Checked, row: dict[str, Any]) -> None:
             echo(f"  {remark}")
     if result.failure is not None:
         echo(result.text)
+        if row["known"]:
+            echo(f"  {row['signature']} is {row['known']}")
         echo(f"  again: {command_line('check', name, '--replay', row['record'])}\n")
 
 
-def last_line(rows: list[dict[str, Any]], found: Found) -> str:
+def last_line(rows: list[dict[str, Any]], found: Found, known: Baseline | None = None) -> str:
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
     words = [
         f"{counts['clean']} clean",
@@ -351,7 +373,10 @@ def last_line(rows: list[dict[str, Any]], found: Found) -> str:
         *([f"{found.without_verdict} without a verdict"] * bool(found.without_verdict)),
         *([f"{counted(found.failed, 'file')} not built"] * bool(found.failed)),
     ]
-    return ", ".join(words)
+    line = ", ".join(words)
+    if known is not None:
+        line += f"; {known.sentence([row['signature'] for row in rows if row['signature']])}"
+    return line
 
 
 def show_record(found: Found, record: Path, limits: Limits) -> ExitCode:

@@ -14,10 +14,11 @@ from pulsar_ml.campaign.local.exploring import (
     explore_suite,
     keep_failure,
 )
-from pulsar_ml.campaign.local.failures import checked_subject, described, replay_failure
+from pulsar_ml.campaign.local.failures import checked_subject, replay_failure
 from pulsar_ml.campaign.local.results import verdict
 from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
+from pulsar_ml.campaign.store.baseline import baseline_of
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import CHECKED, LEAK
 from pulsar_ml.cli import options as shared
@@ -26,6 +27,7 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.exit_codes import INTERRUPTED, NOTHING_EXERCISED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.engine import REUSE
+from pulsar_ml.harness.testing.known import baseline_data, today
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
@@ -117,6 +119,7 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
 @shared.sandbox()
 @shared.records
 @shared.run_directory
+@shared.baseline("an earlier results directory")
 @shared.as_json
 def command(
     suite: str,
@@ -129,6 +132,7 @@ def command(
     seeds: int | None,
     seconds: float | None,
     ignore: tuple[str, ...],
+    baseline: tuple[Path, ...],
     **options: Any,
 ) -> ExitCode:
     """Search the schedules of one SUITE, or of "all": small programs, many executions of each.
@@ -136,6 +140,7 @@ def command(
     The search of a suite ends with its first failure, which is made smaller and written to the
     folder of --records.
     """
+    known = baseline_of(baseline, today()) if baseline else None
     chosen = choose_suites(load_suites(suites), (suite,))
     options["module"] = module = options["module"] or CHECKED
     options["leaks"] = LEAK not in ignore
@@ -160,6 +165,7 @@ def command(
                     seeds=seeds or (SEEDS if seconds is None else MOST_SEEDS),
                     seconds=None if seconds is None else seconds / len(chosen),
                     on_result=writer.add if writer else None,
+                    baseline=known,
                     **options,
                 )
             except KeyboardInterrupt:  # the results so far are kept and shown
@@ -172,17 +178,19 @@ def command(
                 if path is not None and total.failure is not None:
                     subject = subjects[each.name]
                     again = replay_failure(total.failure, subject, judge, limits)
-                    echo(described(total.failure, again))
+                    echo(total.failure.summary(again))
                     steps = command_line(
-                        "trace", short_path(path), *suites_words(suites), *trust_words(module)
+                        "replay", short_path(path), *suites_words(suites), *trust_words(module)
                     )
                     echo(f"  written to {path}\n  step by step: {steps}")
+            total.settle(known)
             if interrupted:
                 break
         if writer and interrupted:
             writer.status = "interrupted"
     code = INTERRUPTED if interrupted else worst(total.exit_code() for total in totals)
     counts = counts_of(totals)
+    found = {signature for total in totals for signature in total.signatures()}
     if as_json:
         print_json(
             {
@@ -190,13 +198,14 @@ def command(
                 **counts.as_data(),
                 "warning": counts.warning(),
                 "suites": [total.as_data() for total in totals],
+                **baseline_data(found, known),
             }
         )
         return code
     if warning := counts.warning():
         echo(warning)
     idle = [total.suite for total in totals if total.exit_code() == NOTHING_EXERCISED]
-    echo(verdict(code, counts, idle))
+    echo(verdict(code, counts, idle) + (f"; {known.sentence(found)}" if known else ""))
     if writer:
         echo(writer.where())
     return code

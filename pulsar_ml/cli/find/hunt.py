@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from pulsar_ml.campaign.local.failures import checked_subject, described, guarded, replay_failure
+from pulsar_ml.campaign.local.failures import checked_subject, guarded, replay_failure
 from pulsar_ml.campaign.local.records import read_record
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.shrink.hunt import NO_OUTCOME, search
@@ -19,9 +19,11 @@ from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.output import print_json
 from pulsar_ml.errors import UsageError, naming
 from pulsar_ml.exit_codes import BASIC, CLEAN, VIOLATION, ExitCode
+from pulsar_ml.harness.building.twin import checked_twin
+from pulsar_ml.harness.replays.view import View, view_text
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
 from pulsar_ml.terminal.printer import echo
-from pulsar_ml.terminal.trust import trust_words
+from pulsar_ml.terminal.trust import check_trusted, trust_words
 
 
 @new_command(
@@ -34,8 +36,9 @@ from pulsar_ml.terminal.trust import trust_words
 )
 @click.argument("record", type=click.Path(path_type=Path))
 @shared.suites()
-@shared.module(CHECKED)
+@shared.module("the checked build of the record's")
 @shared.mutant("the record's")
+@shared.trust
 @shared.executions(200_000)
 @shared.mode
 @shared.ignore
@@ -47,6 +50,7 @@ def command(
     suites: str,
     module: str | None,
     mutant: str | None,
+    trust: bool,
     executions: int,
     mode: str,
     ignore: tuple[str, ...],
@@ -68,10 +72,8 @@ def command(
             "the engine has no outcome to look for"
         )
     if module is None and content.module != PRODUCT:
-        raise UsageError(
-            f"{record} is about the module {content.module}; name the checked build of the same "
-            "sources with --module"
-        )
+        check_trusted(record, {"--module": content.module}, trust=trust)
+        module = str(checked_twin(content.module))
     module, mutant = module or CHECKED, mutant or content.mutant
     limits = shared.sandbox_limits(sandbox, patience)
     subject = checked_subject(suite.subject, module, mutant)
@@ -114,7 +116,7 @@ def command(
         return code
     echo(f"{content.invariant} was broken after {effort}")
     again = replay_failure(failure, subject, judge_of(suite.model), limits)
-    echo(described(failure, again, subject))
+    echo(view_text(failure, again, subject, View()))
     replay = command_line("replay", short_path(path), *suites_words(suites), *trust_words(module))
     echo(f"  written to {path}; {replay}")
     return code

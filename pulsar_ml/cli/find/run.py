@@ -13,6 +13,7 @@ from pulsar_ml.campaign.local.run_writer import RunWriter
 from pulsar_ml.campaign.local.session import Budget, SuiteRun, run_suite
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.local.watch import LEAK_MEGABYTES, MEGABYTE
+from pulsar_ml.campaign.store.baseline import baseline_of
 from pulsar_ml.campaign.trial.trial import (
     LEAK,
     PRODUCT,
@@ -27,6 +28,7 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import console, print_json
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import NOTHING_EXERCISED, SEARCH, ExitCode, worst
+from pulsar_ml.harness.testing.known import baseline_data, today
 from pulsar_ml.terminal.progress import ProgressDisplay
 
 DEFAULT_SECONDS = 10.0
@@ -73,6 +75,7 @@ DEFAULT_SECONDS = 10.0
 @shared.ignore
 @shared.records
 @shared.run_directory
+@shared.baseline("an earlier results directory")
 @shared.as_json
 def command(
     suite: str,
@@ -90,6 +93,7 @@ def command(
     ignore: tuple[str, ...],
     records: Path | None,
     out: Path | None,
+    baseline: tuple[Path, ...],
     as_json: bool,
 ) -> ExitCode:
     """Run one SUITE, or "all", on real threads within one budget.
@@ -102,6 +106,7 @@ def command(
     """
     if seconds is not None and seeds is not None:
         raise UsageError("--seconds and --seeds are two budgets; give one of them")
+    known = baseline_of(baseline, today()) if baseline else None
     chosen = choose_suites(load_suites(suites), (suite,))
     module = module or PRODUCT
     options = TrialOptions(
@@ -129,6 +134,7 @@ def command(
                 most_failures=failures,
                 leak_threshold=0 if LEAK in ignore else int(leak_threshold * MEGABYTE),
                 on_result=writer.add if writer else lambda result: None,
+                baseline=known,
             )
             runs.append(one)
             if not as_json:
@@ -139,6 +145,7 @@ def command(
                 break
     code = worst(one.exit_code() for one in runs)
     counts = counts_of(runs)
+    found = {signature for one in runs for signature in one.signatures}
     if as_json:
         data = [run_as_data(one, suites) for one in runs]
         print_json(
@@ -147,13 +154,14 @@ def command(
                 **counts.as_data(),
                 "warning": counts.warning(),
                 "suites": data,
+                **baseline_data(found, known),
             }
         )
     else:
         if warning := counts.warning():
             screen.print(f"\n{warning}", soft_wrap=True, markup=False)
         idle = [one.suite for one in runs if one.exit_code() == NOTHING_EXERCISED]
-        last = verdict(code, counts, idle)
+        last = verdict(code, counts, idle) + (f"; {known.sentence(found)}" if known else "")
         screen.print(f"\n{last}", soft_wrap=True, highlight=False, markup=False)
         if writer:
             screen.print(writer.where(), soft_wrap=True, markup=False)

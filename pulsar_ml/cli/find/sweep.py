@@ -282,6 +282,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     group=shared.OUTPUT,
     help="Also append the JSON lines to this file.",
 )
+@shared.baseline("an earlier results directory")
 @shared.as_json
 @click.pass_context
 def command(context: click.Context, /, **values: Any) -> int:

@@ -1,4 +1,4 @@
-"""``pulsar-ml explain``: changes of the code under which a failure of the engine is gone."""
+"""``pulsar-ml explain``: why a failure of the engine happened, and changes that end it."""
 
 from __future__ import annotations
 
@@ -6,23 +6,17 @@ from pathlib import Path
 
 import click
 
-from pulsar_ml.campaign.local.failures import judge_for, read_failure, subject_of
-from pulsar_ml.campaign.local.hints import hints_of
-from pulsar_ml.campaign.local.record_kind import is_failure
-from pulsar_ml.campaign.local.records import read_record
-from pulsar_ml.campaign.local.suites import load_suites
+from pulsar_ml.campaign.local.hints import cause_of
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.errors import UsageError
-from pulsar_ml.exit_codes import FAILED, SEARCH, VIOLATION, ExitCode
+from pulsar_ml.cli.understand.opened import open_failure
+from pulsar_ml.exit_codes import BASIC, FAILED, VIOLATION, ExitCode
 from pulsar_ml.harness.causes.hints import MOST_HINTS, MOST_TRIED
-from pulsar_ml.terminal.command_line import command_line, short_path
-from pulsar_ml.terminal.hash_seed import restart_under
+from pulsar_ml.harness.causes.hints_file import write_hints
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
-from pulsar_ml.terminal.trust import check_built, check_trusted
 
 
 @new_command(
@@ -31,7 +25,7 @@ from pulsar_ml.terminal.trust import check_built, check_trusted
         "explain runs/explore/20250102-030405/refcount-17.json",
         "explain .pulsar_ml/failures/test_queue-8ce1ba9e6d70.json --hints 5",
     ),
-    exit_codes=SEARCH,
+    exit_codes=(VIOLATION, *BASIC[1:]),
 )
 @click.argument("failure", type=click.Path(path_type=Path))
 @shared.suites()
@@ -60,37 +54,46 @@ def command(
     patience: float,
     as_json: bool,
 ) -> ExitCode:
-    """Try stronger orders, fences and locks, and print those that end a FAILURE of the engine.
+    """Say why a FAILURE of the engine happened, and try orders, fences and locks that end it.
 
-    The engine makes each change while it explores the failure's program, in all executions or in a
-    sample. A change that ends the failure is a hint at its cause, and no proof.
+    Sentences come from the failing execution. Then the engine makes each change while it explores
+    the failure's program, in all executions or in a sample. A change that ends the failure is a
+    hint at its cause, and no proof. Both are kept beside the failure, as NAME.hints.
     """
-    if failure.is_file() and not is_failure(failure):
-        read_record(failure)  # an error for anything else
-        hunt = command_line("hunt", short_path(failure))
-        raise UsageError(
-            f"{failure} is of real threads, whose schedule is not known; first: {hunt}"
-        )
-    content = read_failure(failure)
-    restart_under(content.hash_seed)
-    check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
-    if module is None:
-        check_built(failure, content.recipe, trust=trust)
-    subject = subject_of(content, module, mutant)
-    judge = judge_for(load_suites(suites), content)
+    opened = open_failure(failure, suites, module, mutant, trust=trust)
+    content = opened.failure
     limits = shared.sandbox_limits(sandbox, patience)
     with ProgressDisplay() as progress:
-        found = hints_of(content, subject, judge, limits, most, progress)
+        cause = cause_of(
+            content,
+            opened.subject,
+            opened.judge,
+            limits,
+            most,
+            progress,
+            rule=opened.sentence,
+        )
+    found = cause.hints
+    try:
+        write_hints(failure, content, found, cause.why, cause.inevitable)
+    except OSError as error:
+        echo(f"the hints are not kept: {error}", err=True)
     if as_json:
         print_json(
             {
                 "exit_code": VIOLATION if found.fails_at else FAILED,
+                "why": list(cause.why),
+                "inevitable": cause.inevitable,
                 "hints": [hint.as_data() for hint in found.found],
                 "tried": found.tried,
                 "why_none": found.why,
             }
         )
-    else:
-        for line in (content.summary(), *found.lines()):
-            echo(line)
+        return VIOLATION if found.fails_at else FAILED
+    echo(content.summary())
+    sentences = (*cause.why, *([cause.inevitable] if cause.inevitable else []))
+    for line in ("why:", *(f"  {each}" for each in sentences)) if sentences else ():
+        echo(line)
+    for line in found.lines():
+        echo(line)
     return VIOLATION if found.fails_at else FAILED

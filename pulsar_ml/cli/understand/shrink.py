@@ -13,9 +13,6 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from pulsar_ml.campaign.local.record_kind import is_failure
-from pulsar_ml.campaign.local.records import read_record
-from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.campaign.shrink.shrink_run import (
     Processes,
     Witness,
@@ -56,17 +53,14 @@ from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.processors import processor_count
 from pulsar_ml.terminal.command_line import (
     DEFAULT_SUITES,
-    command_line,
     replay_command,
     short_path,
-    suites_words,
 )
-from pulsar_ml.terminal.hash_seed import restart_under
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.stop_request import StopRequest
 from pulsar_ml.terminal.tables import print_table
-from pulsar_ml.terminal.trust import OPTION, check_built, check_trusted
+from pulsar_ml.terminal.trust import OPTION, check_trusted
 from pulsar_ml.wording import counted
 
 SHOWN = 50  # lines of the table; the files hold all
@@ -207,24 +201,16 @@ def shrink_record(
     leaks: bool,
 ) -> ExitCode:
     """Replaces the failure in a file by a smaller one."""
-    if not is_failure(path):
-        read_record(path)  # damage is reported first
-        hunt = command_line("hunt", short_path(path), *suites_words(suites))
-        raise UsageError(f"{path} is of real threads; find a schedule for it first: {hunt}")
-    # Imported here: it loads the engine.
+    # Imported here: they load the engine.
     from pulsar_ml.campaign.local import failures
+    from pulsar_ml.cli.understand.opened import open_failure
 
-    before = failures.read_failure(path)
-    restart_under(before.hash_seed)
-    check_trusted(path, {"--module": before.module}, trust=trust or bool(module))
+    opened = open_failure(path, suites, module, mutant, trust=trust)
+    before, subject, judge = opened.failure, opened.subject, opened.judge
     if not leaks:
         if before.kind == LEAK:
             raise UsageError(f"{path} is about a leak, which --ignore {LEAK} leaves out")
         before = replace(before, leaks=False)
-    if module is None:
-        check_built(path, before.recipe, trust=trust)
-    subject = failures.subject_of(before, module, mutant)
-    judge = failures.judge_for(load_suites(suites or DEFAULT_SUITES), before)
     if before.recipe and before.kind == WRONG_ANSWERS and not subject.judge:
         raise UsageError(
             f"{path} does not name the model that refused the answers; define the model at the top "
@@ -234,7 +220,7 @@ def shrink_record(
     with naming(path):
         path.write_text(after.to_json() + "\n")
     again = failures.replay_failure(after, subject, judge, limits)
-    echo(failures.described(after, again))
+    echo(after.summary(again))
     return failures.exit_code_of(again)
 
 

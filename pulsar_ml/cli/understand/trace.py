@@ -1,4 +1,4 @@
-"""``pulsar-ml trace``: a failure of the engine, step by step."""
+"""``pulsar-ml trace``: the old name of ``pulsar-ml replay -v``, for a failure of the engine."""
 
 from __future__ import annotations
 
@@ -6,24 +6,10 @@ from pathlib import Path
 
 import click
 
-from pulsar_ml.campaign.local.failures import (
-    curve_text,
-    exit_code_of,
-    judge_for,
-    read_failure,
-    shown_inevitability,
-    subject_of,
-    traced,
-)
-from pulsar_ml.campaign.local.inevitability import mark_of
-from pulsar_ml.campaign.local.suites import load_suites
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
+from pulsar_ml.cli.understand.engine_replay import Request, replay_failure_again
 from pulsar_ml.exit_codes import SEARCH, ExitCode
-from pulsar_ml.terminal.hash_seed import restart_under
-from pulsar_ml.terminal.printer import echo
-from pulsar_ml.terminal.progress import ProgressDisplay
-from pulsar_ml.terminal.trust import check_built, check_trusted
 
 
 @new_command(
@@ -51,24 +37,16 @@ def command(
     sandbox: bool,
     patience: float,
 ) -> ExitCode:
-    """Make a FAILURE of the engine again and print its steps, one column for each thread."""
-    content = read_failure(failure)
-    restart_under(content.hash_seed)
-    check_trusted(failure, {"--module": content.module}, trust=trust or bool(module))
-    if module is None:
-        check_built(failure, content.recipe, trust=trust)
-    subject = subject_of(content, module, mutant)
-    judge = judge_for(load_suites(suites), content)
-    sources = (mutant or content.mutant) is None  # line numbers of a mutant are not the sources'
-    limits = shared.sandbox_limits(sandbox, patience)
-    marks: dict[int, str] = {}
-    curve = ""
-    if continuations:
-        with ProgressDisplay() as progress:
-            found = shown_inevitability(content, subject, judge, limits, continuations, progress)
-        marks, curve = mark_of(found or ()), curve_text(found)
-    again, text = traced(content, subject, judge, limits, sources=sources, marks=marks)
-    echo(text)
-    if curve:
-        echo(curve)
-    return exit_code_of(again)
+    """Make a FAILURE of the engine again and print its steps, as replay -v does."""
+    return replay_failure_again(
+        Request(
+            failure,
+            suites,
+            module,
+            mutant,
+            trust=trust,
+            limits=shared.sandbox_limits(sandbox, patience),
+            continuations=continuations,
+            all_steps=True,
+        )
+    )

@@ -21,6 +21,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from pulsar_ml.errors import BuildError, UsageError
+from pulsar_ml.harness.building.build_call import CALL, BuildCall
 from pulsar_ml.harness.building.checked import checked_extension, with_whole_paths
 from pulsar_ml.harness.building.disk import full_disk
 
@@ -81,9 +82,20 @@ def build_extension(
     macros = {"PML_BUILD_ID": f'"{key.hexdigest()[:12]}"', **(macros or {})}
     home = Path(into).resolve() / f"{name}-{key.hexdigest()[:12]}"
     target = home / (name + suffix)
+    call = BuildCall(
+        str(source),
+        tuple(str(Path(folder).resolve()) for folder in include),
+        {name: value for name, value in macros.items() if (name, value) in defined},
+        tuple(flags),
+        language,
+        volatile,
+    )
     with only_one_process(home):
         if not target.exists():
             compile_into(home, target, source, include, macros, flags, language, checked, volatile)
+        note = home / CALL
+        if not note.exists():
+            note.write_text(call.to_json() + "\n")
     return target
 
 

@@ -16,6 +16,7 @@ from itertools import chain, combinations, product
 
 from pulsar_ml.harness.causes.changes import Change, Lock, Order, Stretch, cost_of
 from pulsar_ml.harness.causes.trace import PLAIN, READS, Event, Trace, is_access, place_of
+from pulsar_ml.harness.search.symbols import FIRST_INTERPRETED
 
 WAITS = ("join", "wait")
 MOST_STRETCHES = 4  # of one lock
@@ -33,7 +34,12 @@ def order_candidates(trace: Trace, race: tuple[int, int] | None) -> list[Candida
         *(looks(trace, unseen, victim) for unseen, victim in victims),
         singles(trace),
     )
-    return distinct(found)
+    return distinct(candidate for candidate in found if is_native(candidate))
+
+
+def is_native(candidate: Candidate) -> bool:
+    """False for a change of interpreted code, which has no orders and no fences."""
+    return all(pc < FIRST_INTERPRETED for change in candidate for pc, *_ in change.engine())
 
 
 def distinct(candidates: Iterator[Candidate]) -> list[Candidate]:
@@ -151,7 +157,8 @@ def every_seq_cst(trace: Trace) -> Candidate:
         for one in trace.accesses
         if trace.events[one]["address"] in trace.shared
     )
-    return tuple(dict.fromkeys(filter(None, orders)))
+    changes = dict.fromkeys(filter(None, orders))
+    return tuple(change for change in changes if is_native((change,)))
 
 
 def singles(trace: Trace) -> Iterator[Candidate]:

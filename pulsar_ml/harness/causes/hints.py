@@ -7,7 +7,7 @@ they are few, and a sample. A hint says what was tried; it proves nothing about 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from itertools import combinations
 from typing import Any, cast
 
@@ -32,6 +32,8 @@ SEARCHED = 4_000  # executions of a search, at most
 SAMPLED = 1_000
 MOST_HINTS = 3
 MOST_TRIED = 120  # changes
+ENOUGH = 10  # times the executions in which the unchanged program fails, unless all are made
+MOST_MORE = 300_000  # executions behind the samples and searches of all changes, to make enough
 SEQ_CST = COST["seq_cst"]
 LOOKED_AT = 16  # executions that show which code the program reaches
 
@@ -108,41 +110,42 @@ class Trials:
     subject: Subject
     judge: Judge | None
     tried: int = 0
-    executions: int = field(default=0)
-
-    def options(self) -> dict[str, Any]:
-        failure = self.failure
-        return {
-            "mode": failure.mode,
-            "seed": failure.seed,
-            "reuse": failure.reuse,
-            "faults": failure.faults,
-            "step_limit": failure.step_limit,
-            "races": failure.races,
-            "leaks": failure.leaks,
-            "suppress": failure.suppress,
-            "lock_free": failure.lock_free,
-            "stores": failure.stores,
-            "judge": self.judge,
-        }
+    fails_at: int = 0  # the first execution of the unchanged program that fails; 0: none does
+    more: int = 0  # executions behind the samples and searches so far
+    unjudged: int = 0  # changes for which too few executions were left
 
     def explorations(self, changes: Iterable[tuple[int, str, str, str]]) -> Iterable[Exploration]:
-        """A sample, and a search unless the sample failed."""
-        program = Program.from_json(self.failure.program)
-        options = {**self.options(), "changes": tuple(changes)}
-        yield explore(self.subject, program, executions=SAMPLED, **options)
-        yield explore(self.subject, program, executions=SEARCHED, strategy="exhaust", **options)
+        """A sample, a search unless the sample failed, and a larger sample behind the search.
 
-    def fails_at(self) -> int:
-        """The number of the first execution of the unchanged program that fails; 0: none does."""
+        The executions with a change are ENOUGH times those in which the unchanged program fails:
+        a failure so rare may otherwise have stayed away by chance.
+        """
+        program = Program.from_json(self.failure.program)
+        options = self.failure.engine_options() | {
+            "seed": self.failure.seed,
+            "lock_free": self.failure.lock_free,
+            "judge": self.judge,
+            "changes": tuple(changes),
+        }
+        sample = explore(self.subject, program, executions=SAMPLED, **options)
+        yield sample
+        search = explore(self.subject, program, executions=SEARCHED, strategy="exhaust", **options)
+        yield search
+        more = ENOUGH * self.fails_at - sample.executions - search.executions
+        if search.exhausted != "completely" and 0 < more <= MOST_MORE - self.more:
+            self.more += more
+            yield explore(self.subject, program, executions=more, first=SAMPLED, **options)
+
+    def run_unchanged(self) -> None:
         executions = 0
         for done in self.explorations(()):
             executions += done.executions
             if done.failure is not None:
-                return executions
-        return 0
+                self.fails_at = executions
+                return
 
     def mends(self, candidate: Candidate) -> Hint | None:
+        """The hint of a change; None if an execution fails with it, or too few say something."""
         changes = engine_changes(candidate)
         if not changes or self.tried >= MOST_TRIED:
             return None
@@ -155,6 +158,9 @@ class Trials:
                 complete = done.exhausted == "completely"
                 executions = done.executions + (0 if complete else executions)
         except (LimitsError, NondeterminismError):
+            return None
+        if not complete and executions < ENOUGH * self.fails_at:
+            self.unjudged += 1
             return None
         return Hint(candidate, executions, complete)
 
@@ -180,21 +186,28 @@ def hints(
         return Hints((), 0, 0, "the replay differs from the record")
     trials = Trials(failure, subject, judge)
     try:
-        fails_at = trials.fails_at()
+        trials.run_unchanged()
     except (LimitsError, NondeterminismError) as error:
         return Hints((), 0, 0, str(error))
-    if not fails_at:
+    if not trials.fails_at:
         tried = counted(SAMPLED + SEARCHED, "execution")
         return Hints((), 0, 0, f"the unchanged program did not fail in {tried}")
-    trace = trace_of(failure, subject)
-    race = race_events(failure, subject)
+    trace, race = steps_of(failure, subject)
     found = tuple(mending(trials, trace, race, most, on_trial))
     why = ""
     if not found:
-        why = f"the failure stays with each of {counted(trials.tried, 'change')}"
+        one = "the only change tried does not end the failure"
+        why = f"none of {trials.tried:,} changes ends the failure" if trials.tried > 1 else one
+        why += "; more were not tried" * (trials.tried == MOST_TRIED)
+        if trials.unjudged:
+            why += (
+                f"; no execution failed with {trials.unjudged:,} of them, but {ENOUGH} times "
+                f"{counted(trials.fails_at, 'execution')} for each are more than this command "
+                f"makes: {MOST_MORE:,} behind the samples and searches"
+            )
     if not trials.tried:
         why = "the threads share no memory whose accesses could be ordered or locked"
-    return Hints(found, trials.tried, fails_at, why)
+    return Hints(found, trials.tried, trials.fails_at, why)
 
 
 def mending(
@@ -279,11 +292,16 @@ def smallest(strongest: Hint, mends: Callable[[Candidate], Hint | None]) -> Hint
     return best
 
 
-def trace_of(failure: Failure, subject: Subject) -> Trace:
+def steps_of(failure: Failure, subject: Subject) -> tuple[Trace, tuple[int, int] | None]:
+    """The steps of the failing execution; of a data race, the numbers of both accesses as well."""
     explorer = replay_explorer(failure, subject)
     explorer.again(0)
     events = explorer.trace()
-    return Trace(events, complete_traces(failure, subject))
+    raw = cast("dict[str, Any]", explorer.failure())
+    race = None
+    if failure.race is not None and min(raw["event"], raw["other_event"]) >= 0:
+        race = raw["other_event"], raw["event"]
+    return Trace(events, complete_traces(failure, subject)), race
 
 
 def complete_traces(failure: Failure, subject: Subject) -> list[list[dict[str, Any]]]:
@@ -291,26 +309,13 @@ def complete_traces(failure: Failure, subject: Subject) -> list[list[dict[str, A
 
     Data races are passed over.
     """
+    options = failure.engine_options() | {"races": False, "seed": failure.seed}
     program = Program.from_json(failure.program)
     in_turn = replay_explorer(failure, subject, decisions=(), races=False)
-    sampler = Explorer(
-        subject, program, mode=failure.mode, strategy="random", seed=failure.seed, races=False
-    )
+    sampler = Explorer(subject, program, strategy="random", **options)
     traces = []
     for explorer, number in ((in_turn, 0), *((sampler, one) for one in range(LOOKED_AT))):
         explorer.again(number)
         if explorer.end() == "complete":
             traces.append(explorer.trace())
     return traces
-
-
-def race_events(failure: Failure, subject: Subject) -> tuple[int, int] | None:
-    """The numbers of both accesses of a failing execution that no order relates."""
-    if failure.race is None:
-        return None
-    explorer = replay_explorer(failure, subject)
-    explorer.again(0)
-    raw = cast("dict[str, Any]", explorer.failure())
-    if raw["event"] < 0 or raw["other_event"] < 0:
-        return None
-    return raw["other_event"], raw["event"]

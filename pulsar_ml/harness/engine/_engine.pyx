@@ -21,8 +21,9 @@ from pulsar_ml.harness.engine.engine cimport (
     engine_again, engine_apart, engine_ask, engine_beat, engine_class, engine_classes, engine_decisions,
     engine_failure, engine_hash, engine_keep_blocks, engine_left, engine_meetings, engine_name, engine_next,
     engine_note, engine_open, engine_part, engine_path, engine_places_in, engine_preemptions,
-    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_strategy, engine_suppress,
-    engine_trace, engine_unjudged, engine_used_depth, engine_used_reuse, engine_used_strategy,
+    engine_reverse, engine_run, engine_steps, engine_steps_in, engine_stop_at,
+    engine_strategy, engine_suppress, engine_trace, engine_unjudged,
+    engine_used_depth, engine_used_reuse, engine_used_strategy,
 )
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, Subject
@@ -257,6 +258,10 @@ cdef class Explorer:
             while self.pass_over():
                 self.repeat(number)
 
+    def stop_at(self, int64_t event) -> None:
+        """Let :meth:`again` call ``pml_step_reached`` at an event; -1: never, -2: at a failure."""
+        engine_stop_at(event)
+
     def reverse(self, uint64_t number) -> str:
         """After :meth:`again` of a race: try its accesses in the other order.
 
@@ -405,13 +410,13 @@ cdef class Explorer:
             f = engine_failure()
             return {
                 "kind": ENDS[f.kind], "thread": f.thread, "call": f.call, "other_thread": f.other_thread,
-                "execution": f.execution, "address": f.address, "pc": f.pc,
+                "execution": f.execution, "address": f.address, "pc": f.pc, "acquired": f.acquired,
                 "block_pc": f.block_pc, "free_pc": f.free_pc, "block_size": f.block_size, "offset": f.offset,
                 "op": OPS[f.op], "other_op": OPS[f.other_op], "width": f.width, "other_width": f.other_width,
                 "frames": tuple([f.frames[i] for i in range(f.n_frames)]),
                 "waiting": {i: f.waits_at[i] for i in range(ENGINE_MOST_THREADS) if f.unfinished >> i & 1},
-                "event": f.event, "other_event": f.other_event,
-                "released": f.released, "acquired": f.acquired,
+                "waits_for": {i: f.waits_for[i] for i in range(ENGINE_MOST_THREADS) if f.waits_for[i]},
+                "event": f.event, "other_event": f.other_event, "released": f.released,
                 "invariant": (<const char*>f.invariant).decode(errors="replace"),
                 "message": (<const char*>f.message).decode(errors="replace"),
             }
@@ -446,12 +451,10 @@ cdef class Explorer:
     def decisions_made(self) -> tuple[tuple[int, int, int, int], ...]:
         """The choices of that execution that were not the default: (point, thread, kind, value)."""
         cdef int64_t count, i
-        cdef const EngineDecision* chosen
+        cdef const EngineDecision* rows
         with self.mine():
-            chosen = engine_decisions(&count)
-            return tuple([
-                (chosen[i].at, chosen[i].thread, chosen[i].kind, chosen[i].value) for i in range(count)
-            ])
+            rows = engine_decisions(&count)
+            return tuple([(rows[i].at, rows[i].thread, rows[i].kind, rows[i].value) for i in range(count)])
 
     def preemptions(self) -> int:
         """How often that execution left a thread that could have gone on."""

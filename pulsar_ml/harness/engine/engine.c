@@ -309,6 +309,7 @@ int engine_again(uint64_t number)
     n_events = n_decisions = 0;
     n_preemptions = 0;
     n_notes = n_names = 0;
+    check_begins = -1;
     E.recording = 1;
     run_one(number);
     E.recording = 0;
@@ -316,6 +317,10 @@ int engine_again(uint64_t number)
     library_end();
     return E.failure.kind;
 }
+
+/* The next calls of engine_again() call pml_step_reached() at event `at` of the trace; -1 never, -2
+ * when the execution fails. */
+void engine_stop_at(int64_t at) { stop_at = at; }
 
 /* After engine_again() of an execution that ended with a race: whether its accesses can be made in
  * the other order. Returns the EngineEnd that shows it, of the same access after the other one, or

@@ -102,7 +102,8 @@ typedef struct {
 typedef struct {
     uint64_t address;
     uint64_t value;           /* read, written, or the new one of a read-modify-write */
-    uint64_t before;          /* what a read-modify-write found; a call's first word */
+    /* what a read-modify-write found; a call's first word; 1: the value of a plain read is known */
+    uint64_t before;
     uint64_t pc;
     uint32_t step;
     /* trace index of the store that a load read, or that left the buffer; -1: none */
@@ -154,6 +155,8 @@ typedef struct {
     uint64_t unfinished;  /* of a deadlock or livelock: bits of the threads that have not ended */
     /* and where each of them is blocked, 0: it runs in a loop */
     uint64_t waits_at[ENGINE_MOST_THREADS];
+    /* of a deadlock: the lock or condition that each waits for, 0: none with an address */
+    uint64_t waits_for[ENGINE_MOST_THREADS];
     int32_t signal;
     int32_t n_frames;
     uint64_t frames[ENGINE_MOST_FRAMES];
@@ -254,6 +257,7 @@ int32_t engine_part(const uint64_t **words);
 int engine_unjudged(void);
 void engine_accept(EngineStats *stats);
 void engine_ask(int (*known)(void *oracle), void *oracle);
+void engine_stop_at(int64_t at);
 const EngineFailure *engine_failure(void);
 const EngineEvent *engine_trace(int64_t *count);
 const EngineDecision *engine_decisions(int64_t *count);

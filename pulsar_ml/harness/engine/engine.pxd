@@ -56,6 +56,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
         int32_t op, other_op, width, other_width, event, other_event, released, acquired, signal, n_frames
         uint64_t unfinished
         uint64_t[64] waits_at
+        uint64_t[64] waits_for
         uint64_t[24] frames
         char[28] invariant
         char[224] message
@@ -106,6 +107,7 @@ cdef extern from "pulsar_ml/harness/engine/engine.h" nogil:
     int engine_unjudged() noexcept
     void engine_accept(EngineStats* stats) noexcept
     void engine_ask(int (*known)(void* oracle) noexcept nogil, void* oracle) noexcept
+    void engine_stop_at(int64_t at) noexcept
     const EngineFailure* engine_failure() noexcept
     const EngineEvent* engine_trace(int64_t* count) noexcept
     const EngineDecision* engine_decisions(int64_t* count) noexcept

@@ -30,6 +30,10 @@ def build_again(failure: Failure) -> Subject:
             from pulsar_ml.harness.pythreads.object_recipe import object_again
 
             return object_again(failure, recipe)
+        if recipe.call == "check_python":
+            from pulsar_ml.harness.pythreads.check import test_again
+
+            return test_again(failure, recipe)
         database = options.pop("database", None)
         subjects = build_tests(
             read_source(path),

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.causes.description import described
 from pulsar_ml.harness.functions.budget import replacing, with_budget
 from pulsar_ml.harness.functions.called import function_subject, is_native, module_of
 from pulsar_ml.harness.functions.flags import database_flags, find_database
@@ -31,7 +32,6 @@ from pulsar_ml.harness.search.interleave import (
 from pulsar_ml.harness.search.partition import bounds_met
 from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
-from pulsar_ml.harness.search.stale import described
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject

@@ -17,6 +17,7 @@ from typing import Any
 
 from pulsar_ml.errors import NotRepeatedError, UsageError
 from pulsar_ml.harness.building.build import engine_identity
+from pulsar_ml.harness.causes.description import why_lines
 from pulsar_ml.harness.functions.budget import with_budget
 from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads import _fibers
@@ -38,6 +39,7 @@ from pulsar_ml.harness.search.sandbox import call, replay_lost
 from pulsar_ml.harness.search.shrink import shrink
 from pulsar_ml.harness.subjects.hash_seed import hash_seed, seed_text
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 EXECUTIONS = 20_000  # of each test, at most
@@ -138,6 +140,7 @@ def explore_python(
     packages = tuple(also)
     subject = python_subject(function, name or getattr(function, "__name__", "test"))
     program = program_of(subject, semantics)
+    keep_test(function, subject, packages, strict=strict)
 
     def explored(on_batch: Callable[[int], object]) -> Exploration:
         with session(semantics=semantics, also=packages, strict=strict) as texts:
@@ -176,7 +179,7 @@ def explore_python(
 
 def describe_failure(failure: Failure, subject: Subject, texts: Any, judge: Any = None) -> str:
     """Replay a failure in a session: its summary, table and stacks."""
-    text = failure.describe(subject, judge=judge)
+    text = failure.describe(subject, judge=judge, remarks=why_lines(failure, subject, judge=judge))
     if modules := texts.native.described():
         text = f"{text}\n  {one_step_text(modules)}"
     if failure.kind in WAITS:
@@ -215,6 +218,31 @@ def prepared(semantics: str, also: tuple[str, ...], strict: bool = False) -> Ite
     """Open a session whose texts nobody reads."""
     with session(semantics=semantics, also=also, strict=strict):
         yield
+
+
+def keep_test(function: Test, subject: Subject, also: tuple[str, ...], *, strict: bool) -> None:
+    """Remember the file of a test, if :func:`load_tests` finds the test there, for its failures."""
+    name = getattr(function, "__qualname__", "")
+    path = file_of(function)
+    if inspect.isfunction(function) and name.startswith("test_") and path.is_file():
+        module = sys.modules.get(function.__module__)
+        if getattr(module, name, None) is function and not hasattr(function, "__wrapped__"):
+            options = {"name": name, "also": list(also), "strict": strict}
+            keep_recipe(subject, Recipe.of("check_python", path, options))
+
+
+def test_again(failure: Failure, recipe: Recipe) -> Subject:
+    """Return the subject of a failure by its recipe. UsageError when the test is gone."""
+    path, name = recipe.path(), str(recipe.options["name"])
+    tests = load_tests(path)
+    if name not in tests:
+        known = ", ".join(tests) or "none"
+        raise UsageError(f"{path} has no test {name!r} any more; it has: {known}")
+    subject = python_subject(tests[name], failure.subject)
+    also = tuple(map(str, recipe.options["also"]))
+    strict = bool(recipe.options["strict"])
+    subject.around = partial(prepared, semantics_of(failure), also, strict)
+    return subject
 
 
 def test_of(function: Test) -> TestFunction:

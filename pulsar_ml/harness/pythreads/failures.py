@@ -150,6 +150,10 @@ class PythonPlaces:
     def source_line(self, pc: int) -> str:
         return source_line(pc)
 
+    def source_of(self, pc: int) -> tuple[str, int] | None:
+        found = place_of(pc)
+        return None if found is None else found[1:]
+
     def name_of(self, address: int) -> str:
         names, _ = _fibers.recorded_names()
         return names.get(address) or names.get(address - self.shadow, "")

@@ -13,6 +13,7 @@ from pulsar_ml.harness.pythreads.answers import ObjectJudge
 from pulsar_ml.harness.pythreads.check import load_file, prepared, semantics_of
 from pulsar_ml.harness.pythreads.objects import model_factory, object_subject
 from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.recipe import Recipe
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -30,7 +31,10 @@ def object_again(failure: Failure, recipe: Recipe) -> Subject:
     """
     options = recipe.options
     factory = named_object(str(options["module"]), str(options["name"]), recipe.path())
-    methods = {str(name): ranges_of(each) for name, each in options["methods"].items()}
+    ranges = {str(name): ranges_of(each) for name, each in options["methods"].items()}
+    # In the order of the program, which numbers them; JSON has sorted the names.
+    order = [name for name in Program.from_json(failure.program).operations if name in ranges]
+    methods = {name: ranges[name] for name in order}
     subject = object_subject(factory, methods)
     also = tuple(map(str, options["also"]))
     subject.around = partial(prepared, semantics_of(failure), also)

@@ -141,6 +141,19 @@ class Failure:
             *sorted(self.where[:2] if self.kind == "data race" else self.where[:1]),
         )
 
+    def engine_options(self) -> dict[str, Any]:
+        """Return the options of the engine for other executions of the failure's program."""
+        return {
+            "mode": self.mode,
+            "reuse": self.reuse,
+            "faults": self.faults,
+            "step_limit": self.step_limit,
+            "races": self.races,
+            "leaks": self.leaks,
+            "suppress": self.suppress,
+            "stores": self.stores,
+        }
+
     def to_json(self) -> str:
         """Return the failure as JSON; :meth:`from_text` reads it."""
         return json.dumps(
@@ -186,6 +199,7 @@ class Failure:
         judge = judge or subject.judge
         explorer = replay_explorer(self, subject)
         explorer.again(0)
+        raw = explorer.failure() if explorer.failed() else {"thread": None}
         again = None
         refused = ""
         if self.kind == WRONG_ANSWERS and explorer.end() == "complete":
@@ -212,7 +226,9 @@ class Failure:
             again is not None and again.kind == self.kind and again.trace_hash == self.trace_hash
         )
         same_build = self.build_id == str(subject.build_id)
-        return Replayed(exact, same_build, again, explorer.trace(), self.hash_seed)
+        trace, checked = without_check(explorer.trace())
+        thread = cast("int | None", raw["thread"])
+        return Replayed(exact, same_build, again, trace, self.hash_seed, tuple(checked), thread)
 
     def summary(self, replayed: Replayed | None = None, location: str = "") -> str:
         """Describe the failure in a few lines: kind, size, places, and the result of its replay.
@@ -279,6 +295,16 @@ class Failure:
         return "\n".join([self.summary(again, location), *(f"  {each}" for each in remarks), table])
 
 
+def without_check(
+    trace: list[dict[str, Any]],
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+    """Return the steps of a trace, and the last reads of the final check behind them."""
+    at = len(trace)
+    while at and int(trace[at - 1]["thread"]) < 0 and trace[at - 1]["op"] in ("load", "read"):
+        at -= 1
+    return trace[:at], trace[at:]
+
+
 def size_text(program: Program, trace: Sequence[Mapping[str, Any]]) -> str:
     """Return the numbers of threads and operations, each with a comma behind it.
 
@@ -316,6 +342,8 @@ class Replayed:
         failure: the failure of the replay, or None.
         trace: the steps of the replay.
         hash_seed: that of the record.
+        checked: the last reads of the final check, as steps of the main thread.
+        thread: the thread that failed, -1 for the final check, None for no failure.
     """
 
     exact: bool
@@ -323,6 +351,8 @@ class Replayed:
     failure: Failure | None
     trace: list[dict[str, Any]]
     hash_seed: str = ""
+    checked: tuple[dict[str, Any], ...] = ()
+    thread: int | None = None
 
     def verdict(self) -> str:
         """Describe the result in one sentence."""
@@ -456,16 +486,5 @@ def sentence(raw: Mapping[str, Any]) -> str:
 
 def replay_explorer(failure: Failure, subject: Subject, **changes: Any) -> Explorer:
     """Prepare the engine for a replay of ``failure``, with ``changes`` of its options."""
-    options: dict[str, Any] = {
-        "mode": failure.mode,
-        "reuse": failure.reuse,
-        "faults": failure.faults,
-        "step_limit": failure.step_limit,
-        "races": failure.races,
-        "leaks": failure.leaks,
-        "decisions": failure.decisions,
-        "suppress": failure.suppress,
-        "stores": failure.stores,
-    }
-    options.update(changes)
+    options = failure.engine_options() | {"decisions": failure.decisions} | changes
     return Explorer(subject, Program.from_json(failure.program), strategy="replay", **options)

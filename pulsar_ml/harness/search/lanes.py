@@ -5,7 +5,7 @@ Each row is a step: the access, the store that a load read, and the place in the
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.harness.engine import ORDERS
@@ -40,6 +40,9 @@ def lane_table(
     sources: bool = True,
     names: Names | None = None,
     marks: Mapping[int, str] | None = None,
+    numbered: bool = False,
+    chosen: Collection[int] | None = None,
+    ending: Sequence[str] = (),
 ) -> str:
     """Return the trace in columns, and below it the source lines that it names, if they are here.
 
@@ -47,12 +50,15 @@ def lane_table(
     column is wider than ``width``. ``subject`` gives the numbers of arguments. ``sources=False``
     leaves the source lines out, for a module that was built from changed copies: its file names
     lead to the unchanged ones. ``names`` are those of the trace's locations. ``marks`` are rows
-    before steps, by their number among the steps of all threads.
+    before steps, by their number among the steps of all threads. With ``numbered`` each row begins
+    with that number, counted from 1; of ``chosen`` numbers, counted from 0, the others are left
+    out. ``ending`` are lines behind the last row.
     """
     names = names or Names(trace)
     places = Places(trace)
     rows: list[tuple[int, str]] = []
-    number = -1
+    steps: list[int] = []  # of each row, 0: none
+    number, left_out = -1, 0
     for event in trace:
         thread = int(event["thread"])
         if thread < 0:
@@ -62,10 +68,20 @@ def lane_table(
             rows.append((thread, marks[number]))
         if is_left_out(event, names, trace):
             continue
-        if rows and thread != rows[-1][0]:
+        if chosen is not None and number not in chosen:
+            left_out += 1
+            continue
+        if left_out:
+            rows.append((thread, f"-- {counted(left_out, 'step')} --"))
+            left_out = 0
+        elif rows and thread != rows[-1][0]:
             rows.append((thread, "-- goes on --"))
+        steps += [0] * (len(rows) - len(steps)) + [number + 1]
         rows.append((thread, describe(event, names, places, program, subject)))
-    rows = without_repetition(rows)
+    if left_out:
+        rows.append((rows[-1][0] if rows else 0, f"-- {counted(left_out, 'step')} --"))
+    steps += [0] * (len(rows) - len(steps))
+    rows, steps = without_repetition(rows, steps)
     seen = {thread for thread, _ in rows}
     widths = {
         thread: min(
@@ -76,7 +92,12 @@ def lane_table(
     }
     header = "".join(f"thread {thread}".ljust(columns) for thread, columns in widths.items())
     legend = places.legend() if sources else []
-    return "\n".join([header.rstrip(), *(cell_row(*row, widths) for row in rows), *legend])
+    lines = [header.rstrip(), *(cell_row(*row, widths) for row in rows)]
+    if numbered:
+        digits = len(str(max(steps, default=0)))
+        heads = [" " * digits, *(f"{step or '':>{digits}}" for step in steps)]
+        lines = [f"{at}  {line}".rstrip() for at, line in zip(heads, lines, strict=True)]
+    return "\n".join([*lines, *ending, *legend])
 
 
 def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, Any]]) -> bool:
@@ -100,20 +121,27 @@ def is_left_out(event: dict[str, Any], names: Names, trace: Sequence[dict[str, A
     return of_library(int(event["pc"])) and event["address"] != trace[-1]["address"]
 
 
-def without_repetition(rows: list[tuple[int, str]]) -> list[tuple[int, str]]:
-    """Show one iteration for many equal ones: a thread that waits would fill the table."""
+def without_repetition(
+    rows: list[tuple[int, str]], steps: list[int]
+) -> tuple[list[tuple[int, str]], list[int]]:
+    """Show one iteration for many equal ones: a thread that waits would fill the table.
+
+    ``steps`` are the numbers of the rows, which differ.
+    """
     shown: list[tuple[int, str]] = []
+    numbers: list[int] = []
     at = 0
     while at < len(rows):
         turn, times = repetition(rows, at)
         if times < FEW_TURNS:
-            shown.append(rows[at])
-            at += 1
-            continue
+            turn = times = 1
         shown += rows[at : at + turn]
-        shown.append((rows[at + turn - 1][0], f"-- the same {times - 1} times more --"))
+        numbers += steps[at : at + turn]
+        if times > 1:
+            shown.append((rows[at + turn - 1][0], f"-- the same {times - 1} times more --"))
+            numbers.append(0)
         at += turn * times
-    return shown
+    return shown, numbers
 
 
 def repetition(rows: list[tuple[int, str]], at: int) -> tuple[int, int]:
@@ -216,7 +244,8 @@ def what_it_did(
     if op in ("rmw", "cas"):
         if event["failed"]:
             return f"{what} is {names.value(signed(event['before']))}, cas fails"
-        return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}"
+        behind = f" (before {counted(int(event['stale']), 'store')})" if event["stale"] else ""
+        return f"{what}: {names.value(signed(event['before']))} -> {value} {op} {order}{behind}"
     if op == "look":
         return f"look at {what} -> {event['value']}"
     if op == "lock" and event["failed"]:

@@ -6,7 +6,7 @@ sequential consistency, which has no stale reads, for a bounded number of execut
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pulsar_ml.errors import LimitsError, NondeterminismError
@@ -27,13 +27,6 @@ MOST_READS = 3  # that are named
 OF_MEMORY = ("data race", "uninitialised read")
 
 Event = dict[str, Any]
-
-
-def described(failure: Failure, subject: Subject, *, judge: Judge | None = None) -> str:
-    """Return :meth:`Failure.describe` with the stale reads on which the failure rests."""
-    return failure.describe(
-        subject, judge=judge, remarks=stale_remarks(failure, subject, judge=judge)
-    )
 
 
 def stale_remarks(
@@ -75,17 +68,11 @@ def stale_remarks(
 
 def under_sc(failure: Failure, subject: Subject, judge: Judge | None) -> Exploration:
     """Explore the failure's program without stale reads: all of a short one, or a sample."""
-    options: dict[str, Any] = {
+    options = failure.engine_options() | {
         "mode": "sc",
         "executions": SC_EXECUTIONS,
         "seed": failure.seed,
         "judge": judge,
-        "reuse": failure.reuse,
-        "faults": failure.faults,
-        "step_limit": failure.step_limit,
-        "races": failure.races,
-        "leaks": failure.leaks,
-        "suppress": failure.suppress,
         "lock_free": failure.lock_free,
     }
     program = Program.from_json(failure.program)
@@ -95,12 +82,12 @@ def under_sc(failure: Failure, subject: Subject, judge: Judge | None) -> Explora
     return explore(subject, program, **options)
 
 
-def stale_reads(trace: Sequence[Event]) -> list[Event]:
+def stale_reads(trace: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
     """Return the reads that another thread's newer store was hidden from.
 
     Under TSO these are loads while another thread holds back a store to the location.
     """
-    found: list[Event] = []
+    found: list[Mapping[str, Any]] = []
     held: dict[int, list[int]] = {}  # by address: the threads of stores in buffers
     for event in trace:
         address, thread, op = int(event["address"]), int(event["thread"]), event["op"]
@@ -115,7 +102,7 @@ def stale_reads(trace: Sequence[Event]) -> list[Event]:
     return found
 
 
-def read_text(event: Event, trace: Sequence[Event]) -> str:
+def read_text(event: Mapping[str, Any], trace: Sequence[Event]) -> str:
     """Describe a stale read: ``a stale read of ring.tail in Ring::pop(), ring.hpp:19``."""
     name = Names(trace).known(event)
     pc = own_pc(event["frames"])

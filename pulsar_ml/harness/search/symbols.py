@@ -18,7 +18,7 @@ ARGUMENTS = re.compile(r"<[^<>]+>")
 Place = tuple[str, str, int]
 
 # Where addresses stand for places of interpreted code: an object with describe(pc), which returns
-# "" for others, source_line(pc), name_of(address) and value_of(number).
+# "" for others, source_line(pc), source_of(pc), name_of(address) and value_of(number).
 INTERPRETED: list[Interpreted] = []
 KNOWN: dict[tuple[str, int], Place | None] = {}
 LIBRARY_PLACES: dict[tuple[str, int], Place] = {}  # of addresses in inlined code of a library
@@ -44,6 +44,7 @@ class Interpreted(Protocol):
 
     def describe(self, pc: int) -> str: ...
     def source_line(self, pc: int) -> str: ...
+    def source_of(self, pc: int) -> tuple[str, int] | None: ...
     def name_of(self, address: int) -> str: ...
     def value_of(self, number: int) -> str: ...
 
@@ -128,16 +129,29 @@ def source_line(pc: int) -> str:
     """Return the source line at ``pc``; "" if the file is missing or newer than the module."""
     if pc >= FIRST_INTERPRETED:
         return next(filter(None, (each.source_line(pc) for each in INTERPRETED)), "")
+    place = source_of(pc)
+    if place is None:
+        return ""
+    try:
+        return Path(place[0]).read_text(errors="replace").splitlines()[place[1] - 1].strip()
+    except (OSError, IndexError):
+        return ""
+
+
+def source_of(pc: int) -> tuple[str, int] | None:
+    """Return file and line at ``pc``; None if the file is missing or newer than the module."""
+    if pc >= FIRST_INTERPRETED:
+        return next(filter(None, (each.source_of(pc) for each in INTERPRETED)), None)
     found = locate(pc)
     place = innermost(found[0], found[1] - 1) if found is not None else None
     if found is None or place is None:
-        return ""
+        return None
     try:
         if Path(place[1]).stat().st_mtime > Path(found[0]).stat().st_mtime:
-            return ""
-        return Path(place[1]).read_text(errors="replace").splitlines()[place[2] - 1].strip()
-    except (OSError, IndexError):
-        return ""
+            return None
+    except OSError:
+        return None
+    return place[1], place[2]
 
 
 def of_engine(pc: int) -> bool:

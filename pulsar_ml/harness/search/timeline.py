@@ -7,19 +7,21 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.lanes import NOT_MADE, Places, repetition, what_it_did
-from pulsar_ml.harness.search.symbols import describe_pc, own_pc, source_line
-from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.search.lanes import NOT_MADE, Places, is_left_out, repetition, what_it_did
+from pulsar_ml.harness.search.symbols import describe_pc, own_pc, source_line, source_of
+from pulsar_ml.harness.subjects.program import Program, call_text
 from pulsar_ml.harness.subjects.subject import Subject
 
 MOST_ROWS = 400  # of one drawing; longer ones lose rows after the first FIRST_ROWS
 FIRST_ROWS = 100
-BEFORE, READS = "happens before", "reads"
+# Arrows: synchronisation, a stale read, any other read of another thread's store, and the order
+# that is missing.
+BEFORE, READS, SEES, MISSING = "happens before", "reads", "sees", "missing"
 
 Event = Mapping[str, Any]
 
@@ -36,6 +38,9 @@ class Step:
         mark: "stale" for a load that did not read the newest store, "first" and "second" for the
             accesses of a race in their order, "failed" for the failing access, "turn" for the first
             step behind which the failure is inevitable, else "".
+        number: the number of the step among the steps of all threads.
+        call, block: the number of the thread's call, and the operation, or the function of a test.
+        file, line: the place in full, if the file is here; else "" and 0.
     """
 
     lane: int
@@ -44,13 +49,19 @@ class Step:
     place: str = ""
     source: str = ""
     mark: str = ""
+    number: int = 0
+    call: int = 0
+    block: str = ""
+    file: str = ""
+    line: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
     """An arrow from one row to a later one.
 
-    ``kind`` is BEFORE for synchronisation, or READS from a store to the stale load that read it.
+    ``kind`` is BEFORE for synchronisation, READS from a store to the stale load that read it, SEES
+    to any other read of another thread's store, or MISSING for an order that would have helped.
     """
 
     start: int
@@ -59,12 +70,22 @@ class Arrow:
 
 
 @dataclass(frozen=True, slots=True)
+class Missing:
+    """An order of two steps of the trace that the execution lacks, and why it does, in words."""
+
+    start: int
+    end: int
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Timeline:
-    """A drawing: the number of lanes, the rows, and the arrows between rows."""
+    """A drawing: the number of lanes, the rows, the arrows, and words for a missing order."""
 
     lanes: int
     steps: tuple[Step, ...]
     arrows: tuple[Arrow, ...]
+    missing: str = ""
 
 
 def timeline(
@@ -74,22 +95,34 @@ def timeline(
     subject: Subject | None = None,
     sources: bool = True,
     turn: int | None = None,
+    missing: Missing | None = None,
 ) -> Timeline:
     """Draw ``trace``, the replay of ``failure``.
 
     ``subject`` gives the numbers of arguments. ``sources=False`` leaves source lines out, for a
     module that was built from changed copies. ``turn`` is the number of the step behind which the
-    failure is inevitable, counted in the steps of threads.
+    failure is inevitable, counted in the steps of threads. ``missing`` is drawn beside the order
+    that the threads have.
     """
     program = Program.from_json(failure.program)
     names, places = Names(trace), Places(trace)
     marks = guilty(failure, trace)
+    met = () if missing is None else (missing.start, missing.end)
+    if missing is not None and marks.get(missing.end) == "second":
+        marks.setdefault(missing.start, "first")  # of a block that is freed: another address
     shown = [
         index
         for index, event in enumerate(trace)
         if int(event["thread"]) >= 0
-        and (event["op"] not in ("read", "write") or names.shared(event) or index in marks)
+        and (index in (*marks, *met) or not is_left_out(event, names, trace))
     ]
+    number_of = {
+        index: number
+        for number, index in enumerate(
+            index for index, event in enumerate(trace) if int(event["thread"]) >= 0
+        )
+    }
+    blocks = Blocks(program, subject)
     if turn is not None:
         turn_index = [at for at, event in enumerate(trace) if int(event["thread"]) >= 0][turn]
         behind = next((index for index in shown if index >= turn_index), None)
@@ -100,19 +133,47 @@ def timeline(
         event = trace[index]
         call = event["op"] in ("call", "return") and event["order"] != NOT_MADE
         stale = "stale" if event["stale"] and event["op"] == "load" else ""
+        pc = own_pc(event["frames"]) if event["frames"] else 0
+        file, line = (source_of(pc) if sources and not call else None) or ("", 0)
         steps.append(
             Step(
                 lane=int(event["thread"]),
                 kind=str(event["op"]),
                 text=what_it_did(event, names, program, subject),
                 place="" if call else places.of(event),
-                source=source_line(own_pc(event["frames"])) if sources and not call else "",
+                source=source_line(pc) if sources and not call else "",
                 mark=marks.get(index, stale),
+                number=number_of[index],
+                call=int(event["call"]),
+                block=blocks.of(event),
+                file=file,
+                line=line,
             )
         )
     lanes = max([len(program.threads), *(step.lane + 1 for step in steps)])
-    arrows = [*learned(trace), *stale_reads(trace)]
-    return cut(folded(steps, shown, trace, arrows, lanes))
+    arrows = [*learned(trace), *reads(trace)]
+    if missing is not None:
+        arrows.append(Arrow(missing.start, missing.end, MISSING))
+    drawn = cut(folded(steps, shown, trace, arrows, lanes))
+    return replace(drawn, missing=missing.text) if missing is not None else drawn
+
+
+class Blocks:
+    """The blocks of a drawing: the calls of a program, and the functions of a test."""
+
+    def __init__(self, program: Program, subject: Subject | None) -> None:
+        self.program = program
+        self.subject = subject
+
+    def of(self, event: Event) -> str:
+        thread, call = int(event["thread"]), int(event["call"])
+        threads = self.program.threads
+        known = thread < len(threads) and 0 <= call < len(threads[thread])
+        if known and not self.program.is_test:
+            return call_text(self.program, thread, call, self.subject)
+        if event["op"] in ("call", "return") or not event["frames"]:
+            return ""
+        return describe_pc(own_pc(event["frames"])).rpartition(" ")[0]
 
 
 def guilty(failure: Failure, trace: Sequence[Event]) -> dict[int, str]:
@@ -187,13 +248,18 @@ def learned(trace: Sequence[Event]) -> list[Arrow]:
     return arrows
 
 
-def stale_reads(trace: Sequence[Event]) -> list[Arrow]:
-    """Return an arrow from each store that a stale load read."""
-    return [
-        Arrow(int(event["from"]), index, READS)
-        for index, event in enumerate(trace)
-        if event["op"] == "load" and event["stale"] and int(event["from"]) >= 0
-    ]
+def reads(trace: Sequence[Event]) -> list[Arrow]:
+    """Return an arrow to each stale load, and to each other read of another thread's store."""
+    arrows = []
+    for index, event in enumerate(trace):
+        start = int(event["from"])
+        if event["op"] not in ("load", "rmw", "cas") or start < 0:
+            continue
+        if event["op"] == "load" and event["stale"]:
+            arrows.append(Arrow(start, index, READS))
+        elif trace[start]["thread"] != event["thread"]:
+            arrows.append(Arrow(start, index, SEES))
+    return arrows
 
 
 def folded(
@@ -210,7 +276,17 @@ def folded(
         rows += steps[place : place + turn]
         row_of += range(rows_before, rows_before + turn)
         if times > 1:
-            rows.append(Step(steps[place].lane, "gap", f"the same {times - 1} times more"))
+            first = steps[place + turn]
+            rows.append(
+                Step(
+                    first.lane,
+                    "gap",
+                    f"the same {times - 1} times more",
+                    number=first.number,
+                    call=first.call,
+                    block=first.block,
+                )
+            )
             row_of += [len(rows) - 1] * (turn * (times - 1))
         place += turn * times
 
@@ -242,4 +318,5 @@ def cut(drawn: Timeline) -> Timeline:
         for arrow in drawn.arrows
         if arrow.start in moved and arrow.end in moved
     )
+    gap = replace(gap, number=drawn.steps[FIRST_ROWS].number)
     return Timeline(drawn.lanes, (*drawn.steps[:FIRST_ROWS], gap, *drawn.steps[behind:]), arrows)

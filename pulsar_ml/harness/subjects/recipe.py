@@ -14,7 +14,7 @@ from pulsar_ml.versioned_json import build, read_object
 
 KIND = "pulsar_ml recipe"
 VERSION = 1
-Call = Literal["build_tests", "operations", "explore_object"]
+Call = Literal["build_tests", "operations", "explore_object", "check_python"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class Recipe:
 
     Attributes:
         call: the function that built it: ``build_tests`` or ``operations``; ``explore_object`` for
-            the methods of an object of Python.
+            the methods of an object of Python, ``check_python`` for a test function of Python.
         file: the source file; relative to ``folder`` when it is below that.
         folder: the working folder of that time.
         options: the arguments of the call, as JSON has them.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -13,9 +14,12 @@ if TYPE_CHECKING:
 
 FAILURE = "pulsar_ml.failure"  # a failure in its short form
 RECORD = "pulsar_ml.record"
+KNOWN = "pulsar_ml.known"  # the baseline's note about a known failure
+LANES = "interleaving of the known failure"  # a section of a report
 EXPLORED = "pulsar_ml.explored"  # one line about the exploration; -v shows those of passed tests
 
 REPLAYED = pytest.StashKey["Failure | None"]()
+BASELINE = pytest.StashKey[Any]()  # a known.Baseline, or None
 
 
 def keep_record(failure: Failure, config: pytest.Config) -> Path:
@@ -26,12 +30,44 @@ def keep_record(failure: Failure, config: pytest.Config) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
+def kept_record(failure: Failure, item: pytest.Item) -> list[str]:
+    """Keep the record of a failure that a test raised itself; return the command that replays it.
+
+    Nothing is done for a failure that has a record, or whose subject no command can build again.
+    """
+    kept = any(name == RECORD for name, _ in item.user_properties)
+    if kept or not failure.recipe or item.config.stash[REPLAYED] is not None:
+        return []
+    record = keep_record(failure, item.config)
+    item.user_properties += [(FAILURE, failure.short()), (RECORD, str(record))]
+    return [f"replay it: pulsar-ml replay {shlex.quote(str(record))} --trust"]
+
+
 def command_options(config: pytest.Config) -> dict[str, Any]:
     """Return the options of explorations that the command line of pytest has."""
     options = {
         name: config.getoption(f"interleave_{name}") for name in ("seed", "executions", "seconds")
     }
     return {name: value for name, value in options.items() if value is not None}
+
+
+def pass_over_known(item: pytest.Item, failure: Failure, text: str) -> None:
+    """End a test as an expected failure when the baseline knows its failure.
+
+    ``text`` has the lanes of the failure; the report keeps them.
+    """
+    __tracebackhide__ = True
+    baseline = item.config.stash.get(BASELINE, None)
+    if baseline is None:
+        return
+    from pulsar_ml.harness.testing.known import short_signature
+
+    signature = short_signature(failure)
+    if baseline.is_known(signature):
+        note = baseline.note(signature)
+        item.user_properties.append((KNOWN, note))
+        item.add_report_section("call", LANES, text)
+        pytest.xfail(f"{signature} is {note}")
 
 
 def not_again(replayed: Replayed) -> NoReturn:
@@ -61,6 +97,7 @@ def finish(item: pytest.Item, result: Checked) -> None:
         record = keep_record(failure, item.config)
         item.user_properties.append((FAILURE, failure.short()))
         item.user_properties.append((RECORD, str(record)))
+        pass_over_known(item, failure, result.text)
         seed = f"{assignment(failure.hash_seed)} " if failure.hash_seed else ""
         again = f"replay it: {seed}pytest --replay {record} {item.nodeid!r}"
         if result.interrupted:  # pytest prints the sentence where it says that it was interrupted

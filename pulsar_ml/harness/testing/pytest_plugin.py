@@ -8,8 +8,7 @@ budget, explore different programs, and a failure that several find is shown onc
 from __future__ import annotations
 
 import argparse
-import json
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -23,13 +22,17 @@ from pulsar_ml.harness.testing.collect import (
     is_collected,
     native_item,
 )
+from pulsar_ml.harness.testing.merge import Merge
 from pulsar_ml.harness.testing.properties import (
+    BASELINE,
     EXPLORED,
     FAILURE,
     RECORD,
     REPLAYED,
     keep_record,
+    kept_record,
     not_again,
+    pass_over_known,
 )
 
 if TYPE_CHECKING:
@@ -37,6 +40,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.search.failure import Failure
     from pulsar_ml.harness.search.interleave import Interleavings
     from pulsar_ml.harness.subjects.subject import Subject
+    from pulsar_ml.harness.testing.known import Baseline
 
 MARKER = "interleave"
 pytest_pyfunc_call = python_tests.pytest_pyfunc_call
@@ -87,7 +91,18 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
         "metavar": "RECORD",
         "help": "replay a failure: the path of its record, or its short form",
     },
+    "baseline": {
+        "metavar": "PATH",
+        "action": "append",
+        "default": [],
+        "help": "known failures, which do not fail the run: a folder of records, or a TOML file of "
+        "known signatures; repeatable",
+    },
     "sarif": {"metavar": "FILE", "help": "write the failures of the run as SARIF 2.1.0"},
+    "markdown": {
+        "metavar": "FILE",
+        "help": "append a summary with the lanes of the failures, as for a job's summary",
+    },
 }
 
 
@@ -105,6 +120,7 @@ def pytest_configure(config: pytest.Config) -> None:
     if (record := config.getoption("interleave_replay")) is not None:
         replayed = read_record(record)
     config.stash[REPLAYED] = replayed
+    config.stash[BASELINE] = baseline_of(config.getoption("interleave_baseline"))
     if None not in (
         config.getoption("interleave_executions"),
         config.getoption("interleave_seconds"),
@@ -112,6 +128,19 @@ def pytest_configure(config: pytest.Config) -> None:
         raise pytest.UsageError("--executions and --seconds are two budgets; use one of them")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
+
+
+def baseline_of(paths: Sequence[str]) -> Baseline | None:
+    """The known failures of ``--baseline`` as of today; None without the option."""
+    if not paths:
+        return None
+    from pulsar_ml.errors import BadRecordError, UsageError
+    from pulsar_ml.harness.testing.known import read_baseline, today
+
+    try:
+        return read_baseline(map(Path, paths), today())
+    except (UsageError, BadRecordError) as error:
+        raise pytest.UsageError(f"--baseline: {error}") from None
 
 
 def read_record(record: str) -> Failure:
@@ -179,8 +208,8 @@ class Interleave:
         instead.
         """
         __tracebackhide__ = True
+        from pulsar_ml.harness.causes.description import described
         from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
-        from pulsar_ml.harness.search.stale import described
 
         replayed = self.item.config.stash[REPLAYED]
         if replayed is not None:
@@ -203,6 +232,7 @@ class Interleave:
             self.properties.append((FAILURE, found.failure.short()))
             self.properties.append((RECORD, str(record)))
             text = described(found.failure, subject, judge=chosen.get("judge"))
+            pass_over_known(self.item, found.failure, text)
             test = self.item.nodeid.replace(f"[part{shard.number + 1}of{shard.count}]", "")
             again = f"replay it: pytest --replay {record} {test!r}"
             raise InterleavingFailure(found.failure, f"{text}\n{found.describe()}\n{again}")
@@ -267,89 +297,14 @@ def pytest_runtest_makereport(
         # Hypothesis appends lines that only failing examples ran; here they are the harness's own.
         noted = "\n".join(getattr(error, "__notes__", ())).partition("Explanation:")[0].rstrip()
         shown = call.excinfo.getrepr(style="value", chain=False)
-        shown.reprtraceback.reprentries[0].lines = [*str(error).splitlines(), *noted.splitlines()]
+        lines = [
+            *str(error).splitlines(),
+            *noted.splitlines(),
+            *kept_record(vars(error)["failure"], item),
+        ]
+        shown.reprtraceback.reprentries[0].lines = lines
         if shown.reprcrash is not None:  # the text of the short summary
             shown.reprcrash.message = str(error).partition("\n")[0]
         report.longrepr = shown
+        report.user_properties[:] = item.user_properties
     return report
-
-
-# Failures of all workers ------------------------------------------------------------------------
-
-
-def writable(path: Path) -> Path:
-    """Return the absolute path of a file after checking that it can be written."""
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
-    except OSError as error:
-        raise pytest.UsageError(f"--sarif {path}: {error.strerror or error}") from None
-    return path.resolve()
-
-
-class Merge:
-    """Collects the failures of all workers: shows each signature once, and writes SARIF."""
-
-    def __init__(self, config: pytest.Config) -> None:
-        self.root = config.rootpath
-        file = config.getoption("interleave_sarif")
-        self.target = None if file is None else writable(Path(file))
-        self.first: dict[tuple[str, ...], str] = {}
-        self.failures: list[Failure] = []
-        self.tests: list[tuple[str, int | None, str]] = []  # location of each failure's test
-        self.explored: list[str] = []
-        self.verbose = config.get_verbosity() > 0
-
-    @pytest.hookimpl(tryfirst=True)
-    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
-        from pulsar_ml.harness.search.failure import Failure
-
-        if report.when != "call":
-            return
-        if report.passed and self.verbose:
-            self.explored += [
-                f"{found} ({report.nodeid})"
-                for name, found in report.user_properties
-                if name == EXPLORED
-            ]
-        if not report.failed:
-            return
-        properties = dict(report.user_properties)
-        if FAILURE not in properties:
-            return
-        failure = Failure.from_text(str(properties[FAILURE]))
-        key = (failure.subject, *failure.signature)
-        if key in self.first:
-            report.longrepr = (
-                f"the same failure as in {self.first[key]}; record: {properties[RECORD]}"
-            )
-        else:
-            self.first[key] = report.nodeid
-            self.failures.append(failure)
-            self.tests.append(report.location)
-
-    def pytest_sessionfinish(self) -> None:
-        if self.target is None:
-            return
-        from pulsar_ml.harness.testing.sarif import location, log, result_of
-
-        results = []
-        for failure, (file, line, test) in zip(self.failures, self.tests, strict=True):
-            # Wrong answers have no place in the code; the test stands for it.
-            at_test = location(f"{test} {file}:{(line or 0) + 1}")
-            results.append(
-                {"locations": [at_test], **result_of(failure)} if at_test else result_of(failure)
-            )
-        self.target.write_text(json.dumps(log(results, self.root), indent=2) + "\n")
-
-    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
-        if self.explored:
-            terminalreporter.section("interleavings explored without a failure")
-            for line in self.explored:
-                terminalreporter.line(line)
-        if self.failures:
-            terminalreporter.section("interleavings that failed")
-            for failure, test in zip(self.failures, self.first.values(), strict=True):
-                terminalreporter.line(
-                    f"{failure.subject}: {failure.kind}: {failure.message} ({test})"
-                )

@@ -19,8 +19,11 @@ MOST_FOLDERS = 20_000
 PLACE = re.compile(r"^(?P<function>.*) (?P<file>[^ :]+):(?P<line>\d+)$")
 
 
-def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
-    """Return a SARIF log of these results, with file names relative to ``root``."""
+def log(results: Sequence[Mapping[str, Any]], root: Path, command: str) -> dict[str, Any]:
+    """Return a SARIF log of these results, with file names relative to ``root``.
+
+    The ``command`` is the category under which code hosts keep the results apart.
+    """
     places = [
         place["physicalLocation"]["artifactLocation"]
         for result in results
@@ -44,6 +47,7 @@ def log(results: Sequence[Mapping[str, Any]], root: Path) -> dict[str, Any]:
                         ],
                     }
                 },
+                "automationDetails": {"id": f"pulsar_ml-{command}/"},
                 "results": list(results),
             }
         ],
@@ -108,6 +112,26 @@ def result_of(failure: Failure) -> dict[str, Any]:
             {**place, "id": number} for number, place in enumerate(places[1:], 1)
         ]
     return result
+
+
+def suppression(note: str) -> dict[str, Any]:
+    """The property of a result whose failure is known; none without a note."""
+    if not note:
+        return {}
+    return {"suppressions": [{"kind": "external", "justification": note}]}
+
+
+def result_of_test(failure: Failure, test: str, *, note: str = "") -> dict[str, Any]:
+    """Return the failure of a test at ``test``, a text as :func:`location` reads it.
+
+    The test stands for a failure without a place in the code, as wrong answers. ``note`` is the
+    baseline's, for a known failure.
+    """
+    result = result_of(failure)
+    at_test = location(test)
+    if at_test is not None:
+        result = {"locations": [at_test], **result}
+    return {**result, **suppression(note)}
 
 
 def location(text: str) -> dict[str, Any] | None:

@@ -1,10 +1,10 @@
 "use strict";
 // Draws the operations that are in view on a canvas. Texts of the history are text, never markup.
-(() => {
+// The elements are below root, and their ids begin with the prefix.
+function drawHistory(root, data, prefix) {
   const ROW = 34, BAR = 22, TOP = 8, MARGIN = 12, LEAST = 3;
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const canvas = document.getElementById("drawing"), pen = canvas.getContext("2d");
-  const at = (id) => document.getElementById(id);
+  const at = (id) => root.querySelector("#" + prefix + id);
+  const canvas = at("drawing"), pen = canvas.getContext("2d");
   const fact = at("fact"), status = at("shown"), filter = at("filter"), step = at("step");
   const THREAD = 0, FROM = 1, TO = 2, TEXT = 3, NUMBER = 4, PLACE = 5, INVOKED = 6, RETURNED = 7;
   const all = data.operations, rows = new Map(data.threads.map(([number], row) => [number, row]));
@@ -260,6 +260,7 @@
   });
   filter.addEventListener("keydown", (event) => event.key === "Enter" && beside(1));
   if (core.size) at("core").addEventListener("change", (event) => { onlyCore = event.target.checked; choose(); zoom(1e9); });
+  else if (at("core")) at("core").parentElement.hidden = true;
   at("clock").addEventListener("change", (event) => { byClock = event.target.checked; choose(); zoom(1e9); });
   at("closer").addEventListener("click", () => zoom(0.5));
   at("farther").addEventListener("click", () => zoom(2));
@@ -281,4 +282,4 @@
     }
     select(blocked);
   } else draw();
-})();
+}

@@ -1,4 +1,3 @@
-"use strict";
 // Groups become elements when they are shown, and get contents when they are opened. All data are
 // inserted as text, never as markup.
 (() => {
@@ -72,36 +71,115 @@
     return box;
   }
 
+  function commands(group) {
+    const table = make("dl", "commands");
+    for (const [purpose, command] of group.commands) {
+      const line = make("dd", "command"), code = make("code", "", command);
+      line.append(code, copyButton(command, code));
+      table.append(make("dt", "", purpose), line);
+    }
+    return table;
+  }
+
+  function pairs(rows, className) {
+    const table = make("dl", className);
+    for (const [name, value] of rows) {
+      const pair = make("div");
+      pair.append(make("dt", "", name));
+      for (const text of Array.isArray(value) ? value : [value]) pair.append(make("dd", "", text));
+      table.append(pair);
+    }
+    return table;
+  }
+
+  function texts(lines, className) {
+    const list = make("ul", className);
+    for (const line of lines) list.append(make("li", "", line));
+    return list;
+  }
+
+  function folded(title, ...content) {
+    const box = make("details");
+    box.append(make("summary", "", title), ...content);
+    return box;
+  }
+
+  // The drawing of a history is a template with ids, which are unique with the group's number.
+  function operations(group, body) {
+    const prefix = "h" + index.get("group-" + group.signature) + "-";
+    const part = document.getElementById("history").content.cloneNode(true);
+    for (const element of part.querySelectorAll("[id]")) element.id = prefix + element.id;
+    for (const [name, property] of [["for", "htmlFor"], ["aria-describedby", ""]])
+      for (const element of part.querySelectorAll("[" + name + "]"))
+        element.setAttribute(name, prefix + element.getAttribute(name));
+    const box = make("div", "history");
+    box.append(make("h3", "", "The operations, and the longest order that is legal"),
+      make("p", "", group.history.title), part);
+    body.append(box);
+    const slider = box.querySelector("#" + prefix + "step");
+    slider.max = group.history.order.length;
+    drawHistory(box, group.history, prefix);
+  }
+
   function open(group, details) {
     if (details.lastElementChild.className === "body") return;
     const body = make("div", "body");
-    body.append(make("p", "message", group.message));
-    if (group.command) {
-      const line = make("div", "command"), code = make("code", "", group.command);
-      line.append(code, copyButton(group.command, code));
-      body.append(line);
+    details.append(body);
+    if (groups.length > 1 && group.message !== group.sentence) body.append(make("p", "message", group.message));
+    if (group.why.length) body.append(make("h3", "", "Why"), texts(group.why, "why"));
+    if (group.hints.length) body.append(make("h3", "", "Changes that end it: hints, no proof"), texts(group.hints, "hints"));
+    if (group.history) operations(group, body);
+    if (group.drawing) {
+      const box = make("div", "drawing");
+      body.append(make("h3", "", "The execution that failed"), box, legend(group));
+      drawLanes(box, group.drawing, index.get("group-" + group.signature));
     }
+    if (group.note) body.append(make("p", "note", "Replay: " + group.note));
+    if (group.commands.length) body.append(make("h3", "", "Go on from here"), commands(group));
     const lines = make("ul", "lines");
     for (const text of group.lines) lines.append(make("li", "", text));
-    body.append(lines);
-    if (group.note) body.append(make("p", "place", group.note));
-    const drawing = document.getElementById("drawing-" + group.signature);
-    if (drawing) body.append(drawing.content.cloneNode(true));
-    if (group.curve) body.append(make("pre", "curve", group.curve));
+    body.append(folded("Facts of the record", lines));
+    if (group.program.length) body.append(folded("Program", pairs(group.program, "program")));
+    if (group.environment.length) body.append(folded("Environment", pairs(group.environment, "environment")));
     if (group.lanes) {
-      const text = make("details");
-      text.append(make("summary", "", "The lanes as text, with lines of the sources"), make("pre", "", group.lanes));
-      body.append(text);
+      const texts = [make("pre", "", group.lanes)];
+      if (group.curve) texts.push(make("pre", "curve", group.curve));
+      body.append(folded("The execution as text", ...texts));
     }
     if (group.members.length) body.append(members(group));
-    details.append(body);
+  }
+
+  function legend(group) {
+    const kinds = new Set(group.drawing.arrows.map(([, , kind]) => kind));
+    const marks = new Set(group.drawing.steps.map((step) => step[4]));
+    const box = make("p", "legend");
+    const entry = (shown, className, sign, text) => {
+      if (!shown) return;
+      const part = make("span", "entry");
+      part.append(make("span", "key " + className, sign), " " + text);
+      box.append(part);
+    };
+    entry(kinds.has("happens before"), "before", "→", "happens before: the thread synchronised here");
+    entry(kinds.has("missing"), "wrong", "⇢", "the order that is missing");
+    entry(kinds.has("reads"), "reads", "⇢", "from a store to the stale read that saw it");
+    entry(marks.has("stale"), "stale", "◌", "stale read: there were newer stores");
+    entry(marks.has("turn"), "turn", "▸", "behind this switch the failure becomes inevitable");
+    entry(marks.has("first") || marks.has("failed"), "wrong", "✗", marks.has("first")
+      ? "both accesses of the race" : "the access that failed");
+    return box;
   }
 
   function element(group) {
     const details = make("details", "group"), summary = make("summary");
-    summary.append(make("b", "", group.invariant), " ", make("span", "", group.suite), " · ",
-      make("span", "count", plural(group.count, "violation")), " · seed " + group.seed + " · ",
-      make("span", "place", group.message.slice(0, 160)));
+    const facts = make("span", "facts"), link = make("a", "anchor", "#");
+    link.href = "#group-" + group.signature;
+    link.setAttribute("aria-label", "Link to this signature");
+    facts.append(make("span", "kind", group.invariant), " · " + group.suite + " · ",
+      make("span", "count", plural(group.count, "violation")), " · seed " + group.seed, " ");
+    if (group.mark) facts.append(make("em", "mark", group.mark), " ");
+    facts.append(link);
+    // The headline of a page about one signature is its sentence.
+    summary.append(make("b", "", groups.length > 1 ? group.sentence : group.message), facts);
     details.append(summary);
     details.id = "group-" + group.signature;
     details.addEventListener("toggle", () => details.open && open(group, details));
@@ -122,7 +200,8 @@
   }
   function search() {
     const text = filter.value.trim().toLowerCase();
-    chosen = groups.filter((group) => !text || [group.invariant, group.suite, group.message, group.signature]
+    chosen = groups.filter((group) => !text || [group.invariant, group.suite, group.message,
+      group.sentence, group.signature]
       .some((field) => field.toLowerCase().includes(text)) || group.seed === text ||
       group.members.some((member) => member[0] === text));
     list.replaceChildren();
@@ -144,9 +223,21 @@
   });
   filter.addEventListener("input", search);
   document.getElementById("open-all").addEventListener("click", openAll);
-  addEventListener("beforeprint", openAll);
+  // Drawings that are made for paper miss the event that made them.
+  addEventListener("beforeprint", () => { openAll(); dispatchEvent(new Event("paper")); });
+  addEventListener("afterprint", () => dispatchEvent(new Event("screen")));
+  // A link to a signature opens it, also one that is not in the list yet.
+  function follow() {
+    const name = decodeURIComponent(location.hash.slice(1));
+    if (!index.has(name)) return false;
+    if (!chosen.includes(groups[index.get(name)])) { filter.value = ""; search(); }
+    while (!document.getElementById(name)) grow();
+    const details = document.getElementById(name);
+    details.open = true;
+    details.scrollIntoView();
+    return true;
+  }
+  addEventListener("hashchange", follow);
   grow();
-  const named = index.has(location.hash.slice(1)) && document.getElementById(location.hash.slice(1));
-  if (named) named.open = true;
-  else if (groups.length === 1) list.firstElementChild.open = true;
+  if (!follow() && groups.length === 1) list.firstElementChild.open = true;
 })();

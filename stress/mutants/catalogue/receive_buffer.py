@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pulsar_ml.campaign.trial.suite import ControlledSize
 from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/receive_buffer.pxd"
@@ -37,6 +38,8 @@ if i32_load_relaxed(&buffer.cached) == 0:
         suite="receive_buffer",
         breaks="RB-2",
         cimports="from pulsar_ml.sync.atomics cimport i32_load_relaxed",
+        # Two threads take slices of one buffer out of the cache.
+        programs=ControlledSize(operations=(6, 9), mix={"cut": 4, "cache": 8, "uncache": 8}),
     ),
     Mutant(
         id="B03",

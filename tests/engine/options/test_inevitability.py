@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
-from pulsar_ml.campaign.local.failures import curve_text, described, inevitability_of
+from pulsar_ml.campaign.local.failures import curve_text, inevitability_of
 from pulsar_ml.campaign.local.inevitability import (
     MARK,
     MOST_POINTS,
@@ -48,8 +48,9 @@ def test_the_curve_follows_from_the_failure_and_rises() -> None:
     turn = turning_point(curve)
     assert turn is not None and mark_of(curve) == {turn.event: MARK}
     again = failure.replay(subject)
-    text = described(failure, again, subject, marks=mark_of(curve))
-    assert text.count(MARK) == 1 and MARK not in described(failure, again, subject)
+    text = failure.lane_table(again.trace, subject=subject, marks=mark_of(curve))
+    assert text.count(MARK) == 1
+    assert MARK not in failure.lane_table(again.trace, subject=subject)
     # The marked row stands in the column of the thread that goes on, before its first step.
     rows = text.splitlines()
     at = next(number for number, row in enumerate(rows) if MARK in row)

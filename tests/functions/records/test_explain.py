@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pulsar_ml.campaign.local.failures import read_failure
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.exit_codes import USAGE, VIOLATION
+from pulsar_ml.harness.causes.hints_file import read_hints
 from tests.commands import call
 
 SOURCE = """\
@@ -72,7 +76,7 @@ def records(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
         monkeypatch.chdir(folder)
         found = call("check", "causes.cpp", "--executions", "300")
     assert found.code == VIOLATION, found.err
-    failures = (folder / ".pulsar_ml" / "failures").iterdir()
+    failures = (folder / ".pulsar_ml" / "failures").glob("*.json")
     return {path.name.rpartition("-")[0]: path for path in failures}
 
 
@@ -110,11 +114,35 @@ def test_steps_that_others_come_between_need_a_lock(records: dict[str, Path], na
     assert hint["complete"] is True
 
 
+def test_the_cause_comes_first_and_is_kept_beside_the_failure(records: dict[str, Path]) -> None:
+    record = records["test_lost_update"]
+    done = call("explain", str(record), "--trust")
+    lines = done.out.splitlines()
+    kept = read_hints(record, read_failure(record))
+    assert kept is not None and kept.why and kept.inevitable
+    said = [f"  {each}" for each in (*kept.why, kept.inevitable)]
+    start = lines.index("why:") + 1
+    assert lines[start : start + len(said)] == said
+    assert lines[start + len(said)].startswith("the failure is gone with one of these changes")
+    line = line_of("count.store")
+    assert any(place.endswith(f"causes.cpp:{line}") for place in kept.hints[0].places)
+
+
+def test_hints_of_another_failure_are_not_read(records: dict[str, Path], tmp_path: Path) -> None:
+    record = records["test_message"]
+    explained(record)
+    failure = read_failure(record)
+    shrunk = replace(failure, decisions=(*failure.decisions, (99, 0, 0, 1)))
+    assert read_hints(record, failure) is not None
+    assert read_hints(record, shrunk) is None
+    assert read_hints(tmp_path / "other.json", failure) is None
+
+
 def test_a_failure_that_no_change_ends_has_no_hint(records: dict[str, Path]) -> None:
     result = explained(records["test_of_one_thread"])
     assert result["hints"] == [] and result["tried"] > 0
     done = call("explain", str(records["test_of_one_thread"]), "--trust")
-    assert "hints: none; the failure stays with each of " in done.out
+    assert re.search(r"hints: none; none of \d+ changes? ends the failure", done.out)
 
 
 def test_a_record_of_real_threads_is_sent_to_hunt(tmp_path: Path) -> None:

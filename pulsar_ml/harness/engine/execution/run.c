@@ -164,7 +164,12 @@ static void main_entry(void)
         run_threads();
         violation.found = 0;
         E.main.depth = 0;
+        if (unlikely(E.recording)) {
+            check_begins = n_events;
+            check_found = &violation;
+        }
         subject->check(instance, &violation);
+        check_begins = -1;
         if (unlikely(violation.found))
             fail_invariant(&E.main, &violation);
         subject->destroy(instance);

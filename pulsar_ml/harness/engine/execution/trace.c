@@ -70,6 +70,24 @@ static int copy_frames(const Thread *t, uint64_t pc, uint64_t *frames)
     return n;
 }
 
+/* The step of the execution that is made again at which a debugger stops: an index of the trace,
+ * NO_STOP, or STOP_AT_FAILURE. */
+enum { NO_STOP = -1, STOP_AT_FAILURE = -2 };
+SHARED int64_t stop_at = NO_STOP;
+
+/* Where in the trace the final check begins, -1: not yet. Of its reads this many are kept, or twice
+ * as many. */
+#define CHECK_READS 16
+SHARED int64_t check_begins = -1;
+SHARED const PmlViolation *check_found;
+
+/* A breakpoint here stops in the fiber of the step's thread; the code under test called it, by way
+ * of the frames between. */
+EXPORT __attribute__((noinline)) void pml_step_reached(int32_t thread, int64_t step)
+{
+    __asm__ volatile("" : : "r"(thread), "r"(step) : "memory");
+}
+
 static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uintptr_t address, int width,
                                                      uint64_t value, uint64_t pc)
 {
@@ -82,7 +100,7 @@ static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uin
         events_room = room;
     }
     EngineEvent *event = &events[n_events];
-    memset(event, 0, offsetof(EngineEvent, clock));
+    memset(event, 0, offsetof(EngineEvent, frames));
     event->address = address;
     event->value = value;
     event->pc = pc;
@@ -98,6 +116,8 @@ static __attribute__((noinline)) int32_t trace_event(Thread *t, EngineOp op, uin
     event->n_frames = (uint8_t)copy_frames(t, pc, event->frames);
     if (unlikely(reversal.held == HELD))
         second_access(t, address, pc);
+    if (unlikely(n_events == stop_at))
+        pml_step_reached(t->number, n_events);
     return (int32_t)n_events++;
 }
 
@@ -159,6 +179,8 @@ static EngineFailure *fail(EngineEnd kind, const Thread *t, uintptr_t address, u
     f->address = address;
     f->pc = pc;
     f->n_frames = copy_frames(t, pc, f->frames);
+    if (unlikely(stop_at == STOP_AT_FAILURE && E.recording))
+        pml_step_reached(t->number, n_events);
     return f;
 }
 

@@ -35,12 +35,35 @@ EXPORT void __tsan_func_exit(void)
         t->depth--;
 }
 
+/* While a trace is kept: the last reads of the final check until it found a violation, with their
+ * values. */
+static __attribute__((noinline)) void trace_check(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
+                                                  uint64_t pc)
+{
+    uint64_t value, high;
+    int32_t at;
+    if (t != &E.main || check_begins < 0 || check_found->found ||
+        address - (uintptr_t)t->stack < STACK_BYTES || width > 8 || (width & (width - 1)) ||
+        (op != OP_READ && op != OP_LOAD))
+        return;
+    if (n_events - check_begins >= 2 * CHECK_READS) {
+        memmove(&events[check_begins], &events[n_events - CHECK_READS], CHECK_READS * sizeof *events);
+        n_events = check_begins + CHECK_READS;
+    }
+    raw_read(address, width, &value, &high);
+    at = trace_event(t, op, address, (int)width, value, pc);
+    if (at >= 0)
+        events[at].before = 1;
+}
+
 /* The main thread runs alone: only the heap is checked. */
 static inline void main_access(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
 {
     E.hooks++;
     if (unlikely(!heap_ok(address)))
         heap_fail(t, address, width, op, pc);
+    if (unlikely(E.recording))
+        trace_check(t, address, width, op, pc);
 }
 
 /* volatile ---------------------------------------------------------------------------------------

@@ -124,6 +124,11 @@ static __attribute__((noinline)) void explain_deadlock(void)
     }
     if (first)
         fail_waiting(blocked ? FAIL_DEADLOCK : FAIL_LIVELOCK, first, text);
+    for (int i = 0; blocked && E.failure.kind == FAIL_DEADLOCK && i < E.n; i++) {
+        const Thread *t = &E.threads[i];
+        if (!t->done && t->blocked_on != NONE && objects[t->blocked_on].kind != OBJECT_THREAD)
+            E.failure.waits_for[i] = objects[t->blocked_on].address;
+    }
 }
 
 /* The thread does not wait for its object any longer; a wake-up goes to another one. */
@@ -457,7 +462,7 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
         note_failed((uintptr_t)at, 1);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x9000);
     if (E.recording)
-        trace_event(t, OP_WAKE, (uintptr_t)at, 0, 0, pc);
+        trace_event(t, OP_WAKE, (uintptr_t)at, 0, (uint64_t)woken, pc);
     return woken;
 }
 

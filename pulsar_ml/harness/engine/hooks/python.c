@@ -120,22 +120,27 @@ static __attribute__((noinline)) void sequential_access(Thread *t, uintptr_t add
 EXPORT void pml_python_access(uintptr_t address, uintptr_t shadow, int writes, uint64_t value, uint64_t pc)
 {
     Thread *t = current;
+    int ends;
     E.hooks++;
     if (unlikely(E.reducing))
         give_up_reduction(UNREDUCED_PYTHON);
     offer_lock(t);
+    ends = t->controlled & CHANGES_CODE && change_before(t, pc);
     announce(t, address, writes);
     take_lock(t, pc);
     if (shadow)
         plain_bytes(t, shadow, 8, writes ? OP_WRITE : OP_READ, pc);
-    if (unlikely(E.config.mode != MODE_SC)) {
+    if (unlikely(E.config.mode != MODE_SC))
         sequential_access(t, address, writes, value, pc);
-        return;
-    }
-    if (writes)
+    else if (writes)
         any_store64(t, address, value, __ATOMIC_RELAXED, pc);
     else
         any_load64(t, address, __ATOMIC_RELAXED, pc);
+    if (unlikely(ends)) {
+        offer_lock(t);
+        let_go(t);
+        take_lock(t, pc);
+    }
 }
 
 /* The thread holds a lock, or got what another thread released at this address. */

@@ -2,6 +2,8 @@
  * and the checks of a heap address. Clocks are those of the memory model. */
 
 static inline int in_arena(uintptr_t address);
+static inline int is_global(uintptr_t address);
+static inline void raw_read(uintptr_t address, uint32_t width, uint64_t *low, uint64_t *high);
 static inline int looks_uninitialised(uintptr_t address, uint32_t width);
 static inline uint32_t *last_access(const Variable *v);
 static inline uint32_t *last_store(const Variable *v);
@@ -135,6 +137,20 @@ static inline int is_now(Access access, const Thread *t, uint32_t now)
     return access.clock == now && access.thread == t->number;
 }
 
+/* A read's value is known where the address is certainly mapped; then `before` is 1. */
+static __attribute__((noinline)) void trace_plain(Thread *t, EngineOp op, uintptr_t address, uint32_t width,
+                                                  uint64_t pc)
+{
+    uint64_t value = 0, high;
+    int known = op == OP_READ && width <= 8 && !(width & (width - 1)) && (in_arena(address) || is_global(address));
+    int32_t at;
+    if (known)
+        raw_read(address, width, &value, &high);
+    at = trace_event(t, op, address, (int)width, value, pc);
+    if (at >= 0)
+        events[at].before = (uint64_t)known;
+}
+
 static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc)
 {
     int writes = op != OP_READ;
@@ -155,7 +171,7 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
             v = find_variable(t, address, width, op, pc);
             now = t->clock[t->number];
         }
-        trace_event(t, op, address, (int)width, 0, pc);
+        trace_plain(t, op, address, width, pc);
     }
     if (E.config.races) {
         check_plain(t, v, op, writes, width, pc);

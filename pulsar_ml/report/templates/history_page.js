@@ -1,0 +1,1 @@
+drawHistory(document, JSON.parse(document.getElementById("data").textContent), "");
