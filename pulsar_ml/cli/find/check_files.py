@@ -86,6 +86,7 @@ def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
             result.failure,
             f"{row['test']} {row['file']}:{row['line']}",
             note=row["known"],
+            record=Path(row["record"]),
         )
         for row, result in zip(rows, results, strict=True)
         if result.failure is not None

@@ -40,6 +40,7 @@ class Merge:
         self.first: dict[tuple[str, ...], str] = {}
         self.failures: list[Failure] = []
         self.tests: list[tuple[str, int | None, str]] = []  # location of each failure's test
+        self.records: list[Path] = []
         self.texts: list[str] = []  # with the lanes
         self.notes: list[str] = []  # of the baseline; "" for a new failure
         self.explored: list[str] = []
@@ -66,6 +67,7 @@ class Merge:
             self.first[key] = report.nodeid
             self.failures.append(failure)
             self.tests.append(report.location)
+            self.records.append(Path(str(properties[RECORD])))
             kept = [text for name, text in report.sections if LANES in name]
             self.texts.append(kept[0] if kept else report.longreprtext)
             self.notes.append(str(properties.get(KNOWN, "")))
@@ -84,9 +86,9 @@ class Merge:
         from pulsar_ml.harness.testing.sarif import log, result_of_test
 
         results = [
-            result_of_test(failure, f"{test} {file}:{(line or 0) + 1}", note=note)
-            for failure, (file, line, test), note in zip(
-                self.failures, self.tests, self.notes, strict=True
+            result_of_test(failure, f"{test} {file}:{(line or 0) + 1}", note=note, record=record)
+            for failure, (file, line, test), note, record in zip(
+                self.failures, self.tests, self.notes, self.records, strict=True
             )
         ]
         target.write_text(json.dumps(log(results, self.root, "pytest"), indent=2) + "\n")

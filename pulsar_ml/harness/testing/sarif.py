@@ -12,6 +12,7 @@ from typing import Any
 from urllib.parse import quote
 
 import pulsar_ml
+from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.harness.search.failure import Failure
 
 SCHEMA = "https://json.schemastore.org/sarif-2.1.0.json"
@@ -121,17 +122,33 @@ def suppression(note: str) -> dict[str, Any]:
     return {"suppressions": [{"kind": "external", "justification": note}]}
 
 
-def result_of_test(failure: Failure, test: str, *, note: str = "") -> dict[str, Any]:
+def result_of_test(
+    failure: Failure, test: str, *, note: str = "", record: Path | None = None
+) -> dict[str, Any]:
     """Return the failure of a test at ``test``, a text as :func:`location` reads it.
 
     The test stands for a failure without a place in the code, as wrong answers. ``note`` is the
-    baseline's, for a known failure.
+    baseline's, for a known failure. Hints beside the ``record`` follow the message.
     """
     result = result_of(failure)
     at_test = location(test)
     if at_test is not None:
         result = {"locations": [at_test], **result}
+    if record is not None and (changes := changes_beside(record, failure)):
+        text = f"{result['message']['text']}. The failure is gone with: {' or '.join(changes)}"
+        result = {**result, "message": {"text": text}}
     return {**result, **suppression(note)}
+
+
+def changes_beside(record: Path, failure: Failure) -> list[str]:
+    """The changes that the hints beside a record name, see ``pulsar-ml explain``."""
+    from pulsar_ml.harness.causes.hints_file import read_hints  # slow: imports the engine
+
+    try:
+        kept = read_hints(record, failure)
+    except (BadRecordError, UsageError):  # the failure is reported without them
+        return []
+    return ["; and ".join(hint.changes) for hint in kept.hints] if kept else []
 
 
 def location(text: str) -> dict[str, Any] | None:

@@ -9,8 +9,11 @@ from xml.etree import ElementTree
 
 import pytest
 
+from pulsar_ml.campaign.local.failures import read_failure
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.exit_codes import CLEAN, USAGE, VIOLATION
+from pulsar_ml.harness.causes.hints import Hints
+from pulsar_ml.harness.causes.hints_file import hints_path, write_hints
 from pulsar_ml.harness.testing.known import (
     EXPIRED,
     KNOWN,
@@ -121,6 +124,22 @@ def test_check_fails_only_for_what_is_new(race: Path, monkeypatch: pytest.Monkey
     summary = Path("m.md").read_text()
     assert "thread 0" in summary and "known until 9999\\-12" not in summary
     assert f"| {signature} | known until 9999-12-31: old |" in summary
+
+    # Hints that explain keeps beside the record follow the message.
+    record = Path(failed["record"])
+    failure = read_failure(record)
+    change = "release for the store at write_plain check_race.c:9"
+    write_hints(record, failure, Hints((), 1, 1), (), "")
+    kept = json.loads(hints_path(record).read_text())
+    hint = {"changes": [change], "places": [], "executions": 9, "complete": True}
+    hints_path(record).write_text(json.dumps({**kept, "hints": [hint]}))
+    check("--sarif", "s.sarif")
+    (result,) = json.loads(Path("s.sarif").read_text())["runs"][0]["results"]
+    assert result["message"]["text"].endswith(f". The failure is gone with: {change}")
+    hints_path(record).write_text("damaged")
+    check("--sarif", "s.sarif")
+    (result,) = json.loads(Path("s.sarif").read_text())["runs"][0]["results"]
+    assert "gone with" not in result["message"]["text"]
 
     # The folder of records of an earlier build is a baseline, too.
     assert check("--baseline", ".pulsar_ml/failures").code == CLEAN
