@@ -36,6 +36,7 @@ from pulsar_ml.harness.linearize.verdict import (
 
 WEAKER_STEPS = 200_000
 WEAKER_STATES = 100_000  # the most new states of the model for each weaker criterion
+WEAKER_MEMORY = 128 << 20  # the most bytes of each native search for a weaker criterion
 WEAKER_RECORDS = 5_000  # longer histories that a monitor refuted are not compared with them
 BLOCKED_STEPS = 500_000  # the most steps of a search for the blocked call
 
@@ -181,9 +182,11 @@ def weaker_as_is(searches: Searches) -> dict[str, str]:
             )
             return {0: LEGAL, 1: ILLEGAL}.get(answer, UNKNOWN) if answer >= 0 else ""
 
+        most, native.limit = native.limit, min(native.limit, WEAKER_MEMORY)
         quiescent, sequential = natively(QUIESCENCE, False), natively(PROGRAM_ORDER, True)
         if quiescent != LEGAL and native.parts > 1:
             quiescent = natively(QUIESCENCE, True)
+        native.limit = most
         if quiescent and sequential:
             return {SEQUENTIAL: sequential, QUIESCENT: quiescent}
     try:
