@@ -25,6 +25,7 @@ from pulsar_ml.harness.linearize.searches import (
 from pulsar_ml.harness.linearize.shipped import blocked_call, order_before
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
+    JUST_IN_TIME,
     LEGAL,
     QUIESCENT,
     SEQUENTIAL,
@@ -42,6 +43,7 @@ BLOCKED_STEPS = 500_000  # the most steps of a search for the blocked call
 
 # Parts of an explanation, as "not found within the limits of an explanation: ..." names them.
 BLOCKED, MINIMAL = "the blocked operation", "whether the core is minimal"
+ORDER = "an order up to the blocked operation"
 WEAKER = "the weaker criteria"
 
 
@@ -85,6 +87,8 @@ class Explanation:
         self.known = replace(self.known, prefix=tuple(way), blocked=blocked)
         if blocked >= 0:
             self.missing.remove(BLOCKED)
+            if not way and self.illegal.verdict.method == JUST_IN_TIME:
+                self.missing.insert(0, ORDER)
             # Calls invoked after the return of the blocked call do not matter.
             matters = records["invoked"] <= records["returned"][blocked]
             if not matters[chosen].all():
@@ -126,7 +130,8 @@ def located(
     illegal: Illegal, searches: Searches, calls: NDArray[np.int32]
 ) -> tuple[int, list[int]]:
     """Return the blocked call of illegal ``calls``, -1 if not found, and the order before it."""
-    if illegal.blocked >= 0:
+    orderless = illegal.verdict.method == JUST_IN_TIME  # it knows the call, and no order
+    if illegal.blocked >= 0 and not orderless:
         return illegal.blocked, list(illegal.way)
     part = searches if len(calls) == len(searches.records) else searches.of_part(calls)
     try:
@@ -143,7 +148,9 @@ def located(
                     return int(calls[at]), [int(calls[place]) for place in way]
         blocked, way = longest_order(part)
     except StatesFull:
-        return -1, []
+        blocked, way = -1, []
+    if blocked < 0 and orderless:
+        return illegal.blocked, []
     return int(calls[blocked]) if blocked >= 0 else -1, [int(calls[place]) for place in way]
 
 
