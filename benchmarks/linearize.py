@@ -35,7 +35,7 @@ from benchmarks.histories.porcupine import BENCHMARKS as BESIDE_PORCUPINE
 from benchmarks.measure import Benchmark
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.generated import Cell, Line, short_cache_runs, simulate
-from pulsar_ml.harness.histories.history import History, Operation, history_of
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.histories.published import etcd_register, key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, ModelChecker, Options, check
 from pulsar_ml.harness.models import CasRegister, EvictingMap, KeyValueMap, Queue, Register, Stack
@@ -264,6 +264,31 @@ def cold_milliseconds() -> float:
         return 1e3 * statistics.median(of_process(command) for _ in range(5))
 
 
+class Slow(KeyValueMap):
+    """A map whose steps take some hundred microseconds, as those of a user's model may."""
+
+    def step(self, state: Any, call: Call) -> Any:
+        sum(range(10_000))
+        return super().step(state, call)
+
+
+@cache
+def many_keys() -> History:
+    return key_value(1, clients=50, operations=20_000, keys=500)
+
+
+def by_two_workers() -> float:
+    """Return how often one process takes as long by the clock as two workers."""
+    seconds = []
+    for workers in (1, 2):
+        options = Options(explain=False, natively=False, workers=workers)
+        started = time.monotonic()
+        if check(many_keys(), Slow(), options=options).answer != LEGAL:
+            raise RuntimeError("a legal history of many keys was not found legal")
+        seconds.append(time.monotonic() - started)
+    return seconds[0] / seconds[1]
+
+
 def of_process(arguments: Sequence[str]) -> float:
     """Return the seconds of processor time of Python with these arguments."""
     environment = dict(os.environ)
@@ -317,6 +342,9 @@ BENCHMARKS = (
               lambda: cold_start("import numpy"), "x", about=COLD),
     Benchmark("linearize: command on a small file, beside `pass`",
               lambda: cold_start("pass"), "x", about=COLD),
+    Benchmark("linearize: map of 500 keys, slow Python model, two workers beside one",
+              by_two_workers, "x",
+              about="time of the clock of one process, as a multiple of that of two workers"),
     Benchmark("linearize: command on a small file", cold_milliseconds, "ms",
               about="processor time of a process, its imports included"),
     *BESIDE_PORCUPINE,
