@@ -305,8 +305,8 @@ def peak(kind: str, memory: int) -> float:
     return (int(found[1]) * 1024 - before) / memory
 
 
-# The dictionary of a model's states doubles close to some of these limits. Arrays of searches double
-# when there is room for the old one and the new one together.
+# The dictionary of a model's states doubles close to some of these limits. Arrays of searches
+# double when there is room for the old one and the new one together.
 @pytest.mark.parametrize(
     ("kind", "mebibytes", "least"),
     [

@@ -7,7 +7,7 @@ from pulsar_ml.harness.linearize.limits._memory cimport fits
 
 cdef enum:
     PIECE = 1 << 20       # bytes that are worth a look at the memory of the process
-    MAPPED = 33 << 20     # bytes that realloc() does not copy: their pages become resident when used
+    MAPPED = 33 << 20     # bytes that realloc() does not copy: pages count once they are used
 
 
 # The array with room for ``least`` items of ``size`` bytes and as many more; NULL without memory,

@@ -142,8 +142,8 @@ cdef inline int32_t lane_owned(Lanes* lanes, int32_t own) noexcept nogil:
     return lanes.n
 
 
-# Scratch for the lane of each symbol, which the caller frees: -1 for the symbols of the sorted calls,
-# and unset for others; NULL without memory.
+# Scratch for the lane of each symbol, which the caller frees: -1 for the symbols of the sorted
+# calls, and unset for others; NULL without memory.
 cdef inline int32_t* no_lanes(const Lanes* lanes) noexcept nogil:
     cdef int32_t most = 0
     cdef int32_t i
