@@ -16,6 +16,7 @@ Behind these come the rows beside Porcupine (``benchmarks/histories/porcupine.py
 from __future__ import annotations
 
 import itertools
+import os
 import resource
 import statistics
 import subprocess
@@ -34,7 +35,7 @@ from benchmarks.histories.porcupine import BENCHMARKS as BESIDE_PORCUPINE
 from benchmarks.measure import Benchmark
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.histories.generated import Cell, Line, short_cache_runs, simulate
-from pulsar_ml.harness.histories.history import History, Operation, history_of
+from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.histories.published import etcd_register, key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, ModelChecker, Options, check
 from pulsar_ml.harness.models import CasRegister, EvictingMap, KeyValueMap, Queue, Register, Stack
@@ -233,26 +234,69 @@ KEPT_LIMIT = 3 * MEMORY / 2**20  # states, answers and configurations
 COLD = "processor time of a process, as a multiple of that of python -c"
 
 
-def cold_start(code: str) -> float:
-    """Return how often the command on a history of two operations takes the time of ``code``."""
+def small_file(folder: str) -> list[str]:
+    """Return the arguments of Python that check a history of two operations."""
     operations = [
         Operation(0, "write", (1,), None, 10, 15),
         Operation(1, "read", (), 1, 12, 14),
     ]
+    path = Path(folder) / "history.jsonl"
+    save_history(history_of(operations), path)
+    command = ["-m", "pulsar_ml", "linearize", str(path), "--model", "register"]
+    of_process(command)  # writes the bytecode that an installed package has
+    return command
+
+
+def cold_start(code: str) -> float:
+    """Return how often the command on a history of two operations takes the time of ``code``."""
     with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "history.jsonl"
-        save_history(history_of(operations), path)
-        command = ["-m", "pulsar_ml", "linearize", str(path), "--model", "register"]
+        command = small_file(folder)
         ours, others = zip(
             *((of_process(command), of_process(["-c", code])) for _ in range(5)), strict=True
         )
     return float(statistics.median(ours) / statistics.median(others))
 
 
+def cold_milliseconds() -> float:
+    """Return the processor time of the command on a history of two operations."""
+    with tempfile.TemporaryDirectory() as folder:
+        command = small_file(folder)
+        return 1e3 * statistics.median(of_process(command) for _ in range(5))
+
+
+class Slow(KeyValueMap):
+    """A map whose steps take some hundred microseconds, as those of a user's model may."""
+
+    def step(self, state: Any, call: Call) -> Any:
+        sum(range(10_000))
+        return super().step(state, call)
+
+
+@cache
+def many_keys() -> History:
+    return key_value(1, clients=50, operations=20_000, keys=500)
+
+
+def by_two_workers() -> float:
+    """Return how often one process takes as long by the clock as two workers."""
+    seconds = []
+    for workers in (1, 2):
+        options = Options(explain=False, natively=False, workers=workers)
+        started = time.monotonic()
+        if check(many_keys(), Slow(), options=options).answer != LEGAL:
+            raise RuntimeError("a legal history of many keys was not found legal")
+        seconds.append(time.monotonic() - started)
+    return seconds[0] / seconds[1]
+
+
 def of_process(arguments: Sequence[str]) -> float:
     """Return the seconds of processor time of Python with these arguments."""
+    environment = dict(os.environ)
+    environment.pop("PYTHONDONTWRITEBYTECODE", None)
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], stdout=subprocess.DEVNULL, check=True)
+    subprocess.run(
+        [sys.executable, *arguments], stdout=subprocess.DEVNULL, env=environment, check=True
+    )
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
@@ -298,5 +342,10 @@ BENCHMARKS = (
               lambda: cold_start("import numpy"), "x", about=COLD),
     Benchmark("linearize: command on a small file, beside `pass`",
               lambda: cold_start("pass"), "x", about=COLD),
+    Benchmark("linearize: map of 500 keys, slow Python model, two workers beside one",
+              by_two_workers, "x",
+              about="time of the clock of one process, as a multiple of that of two workers"),
+    Benchmark("linearize: command on a small file", cold_milliseconds, "ms",
+              about="processor time of a process, its imports included"),
     *BESIDE_PORCUPINE,
 )  # fmt: skip

@@ -13,7 +13,6 @@ import functools
 import json
 import types
 from collections.abc import Mapping, Sequence, Set
-from difflib import get_close_matches
 from typing import Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from pulsar_ml.errors import BadRecordError
@@ -130,6 +129,8 @@ def check_keys(
         raise BadRecordError(f"{what} is {shown(content)}; it should be a JSON object")
     for name in content:
         if name not in types_of and not others:
+            from difflib import get_close_matches  # slow to import, rarely needed
+
             nearest = get_close_matches(name, types_of, 1)
             hint = f"; did you mean {nearest[0]!r}?" if nearest else ""
             raise BadRecordError(f"{what} has an unknown key {shown(name)}{hint}")

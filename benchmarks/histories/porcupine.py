@@ -34,10 +34,11 @@ from benchmarks.peers.porcupine.shapes import Shape, shapes
 from pulsar_ml.harness.histories.files import save_history
 from pulsar_ml.harness.linearize import DEFAULT, UNKNOWN, check
 from pulsar_ml.harness.models import MODELS, Lock
+from pulsar_ml.processors import processor_count
 
-LIMIT = 5.0  # seconds for each history of up to 100,000 operations
+LIMIT = 5.0  # seconds of an idle machine for each history of up to 100,000 operations
 MOST_FILES = 3  # for the command line
-COMMAND_LIMIT = 30.0  # seconds with the start of Python, the reading and the explanation
+COMMAND_LIMIT = 30.0  # like LIMIT, with the start of Python, the reading and the explanation
 ABOUT_COMMANDS = "processes that read a file, with the start of Python and the explanation"
 
 
@@ -55,6 +56,14 @@ class Compared(NamedTuple):
         return 0.0 if self.unanswered else self.theirs / self.ours
 
 
+def of_clock(seconds: float) -> float:
+    """Return a limit of the clock that is as long on a busy machine as ``seconds`` on an idle one.
+
+    Both checkers stop by the clock, so that without it a row's answers would depend on the load.
+    """
+    return seconds * max(1.0, 2 * os.getloadavg()[0] / processor_count())
+
+
 @cache
 def warm() -> None:
     """Check a history once, so that no row has the first use of a module."""
@@ -65,7 +74,7 @@ def compared(shape: Shape) -> Compared:
     """Check the histories of a shape with both."""
     warm()
     histories = shape.histories()
-    limit = LIMIT * max(1, len(histories[0]) / 100_000)
+    limit = of_clock(LIMIT * max(1, len(histories[0]) / 100_000))
     theirs = porcupine.answers(histories, shape.peer, limit)
     options = dataclasses.replace(DEFAULT, timeout=limit, partition=shape.partition)
     taken, unanswered = [], 0
@@ -103,9 +112,10 @@ def of_command(shape: Shape) -> Compared:
             save_history(history, path)
             line.write_text(porcupine.line(history, shape.peer) + "\n")
             command = [sys.executable, "-m", "pulsar_ml", "linearize", str(path), "--model", model]
-            answer, taken = of_process([*command, "--timeout", str(COMMAND_LIMIT)])
+            limit = str(of_clock(COMMAND_LIMIT))
+            answer, taken = of_process([*command, "--timeout", limit])
             ours.append(taken)
-            other, taken = of_process([str(porcupine.program()), str(LIMIT)], line)
+            other, taken = of_process([str(porcupine.program()), str(of_clock(LIMIT))], line)
             theirs.append(taken)
             if answer.returncode not in (0, 1, 5):
                 raise RuntimeError(f"the command ended with exit code {answer.returncode}")

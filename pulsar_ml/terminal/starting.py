@@ -10,7 +10,6 @@ import os
 import sys
 
 from pulsar_ml.terminal.hash_seed import begin_command
-from pulsar_ml.terminal.signals import leave_at_once
 
 NAME = "pulsar-ml"
 MODULE = ("pulsar_ml", "-mpulsar_ml")
@@ -28,5 +27,7 @@ def is_command(arguments: list[str], original: list[str]) -> bool:
 
 
 if is_command(getattr(sys, "argv", []), sys.orig_argv):
+    begin_command()  # before all other imports, because the new process imports them again
+    from pulsar_ml.terminal.signals import leave_at_once
+
     leave_at_once()
-    begin_command()

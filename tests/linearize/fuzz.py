@@ -4,7 +4,8 @@
 order is replayed; each core is illegal by itself, and no call of it can be left out; the blocked
 call and the weaker criteria are those of the definition. Searches with and without looking ahead,
 monitors, models in Python with and without optional methods, histories of words, and histories
-that are followed event by event agree. The judge (``fuzzing/specifications.py``) shares no code
+that are followed event by event agree; one of ten histories is checked by worker processes, too.
+The judge (``fuzzing/specifications.py``) shares no code
 with the package.
 """
 
@@ -38,10 +39,13 @@ from tests.linearize.fuzzing.draws import (
     small,
     truth,
 )
+from tests.linearize.fuzzing.side_by_side import CONFIGURATIONS, workers_at_once
 from tests.linearize.fuzzing.specifications import Judge, Row
 from tests.linearize.fuzzing.verdicts import Claims
 
 __all__ = ["DRAWS", "drawn", "legalized", "run", "small", "wrong_in"]
+
+EVERY_BY_WORKERS = 10  # histories; a fork takes longer than all other checks of a small one
 
 # The signatures of histories of words, by the function that draws results.
 KINDS = {maybe: WORD, small: WORD, truth: FLAG, nothing: NONE}
@@ -110,14 +114,20 @@ def monitors_first() -> Iterator[None]:
 
 
 class Found(NamedTuple):
-    """The mistakes found for a history, the correct answer, and the number of unexplained cores."""
+    """The mistakes found for a history, the correct answer, and two counts.
+
+    Attributes:
+        unexplained: the number of unexplained cores.
+        workers: the number of worker processes.
+    """
 
     wrong: list[str]
     legal: bool
     unexplained: int
+    workers: int = 0
 
 
-def wrong_in(history: History, name: str, keyed: bool) -> Found:
+def wrong_in(history: History, name: str, keyed: bool, *, by_workers: bool = False) -> Found:
     """Compare all configurations for a history."""
     model = Keyed(MODELS[name]()) if keyed else MODELS[name]()
     judge = Judge(name, rows_of(history), keyed=keyed)
@@ -132,6 +142,12 @@ def wrong_in(history: History, name: str, keyed: bool) -> Found:
     wrong += [f"{one} without explanation" for one in claims.wrong(quick, explained=False)]
     users = check(history, Users(model), options=Options(explain=False))
     wrong += [f"{one} by a user's model" for one in claims.wrong(users, explained=False)]
+    began: list[int] = []
+    if by_workers:
+        with workers_at_once() as began:
+            for options in CONFIGURATIONS:
+                verdict = check(history, model, options=options)
+                wrong += [f"{one} by {options}" for one in claims.wrong(verdict)]
     wrong += wrong_criteria(history, model, judge, claims)
     legal = claims.legal
     judgement = None if keyed else by_monitor(getattr(model, "monitor", ""), history, model)
@@ -146,7 +162,7 @@ def wrong_in(history: History, name: str, keyed: bool) -> Found:
     words = in_words(history, name, keyed)
     if words is not None and (check(words, model).answer == LEGAL) != legal:
         wrong.append(f"in words: not {legal}")
-    return Found(wrong, legal, claims.unexplained)
+    return Found(wrong, legal, claims.unexplained, len(began))
 
 
 def wrong_criteria(history: History, model: Any, judge: Judge, claims: Claims) -> list[str]:
@@ -203,11 +219,12 @@ def wrong_when_followed(history: History, name: str) -> list[str]:
 
 
 class Run(NamedTuple):
-    """The mistakes found, the counts by model and answer, and the number of unexplained cores."""
+    """The mistakes found, and counts: of histories by model and answer, of cores and workers."""
 
     failures: list[str]
     counts: Counter[tuple[str, bool]]
     unexplained: int
+    workers: int
 
 
 def run(histories: int, seed: int, most: int = 6, *, every: int = 0) -> Run:
@@ -217,22 +234,24 @@ def run(histories: int, seed: int, most: int = 6, *, every: int = 0) -> Run:
     """
     failures: list[str] = []
     counts: Counter[tuple[str, bool]] = Counter()
-    unexplained = 0
+    unexplained = workers = 0
     names = sorted(DRAWS)
     for number in range(histories):
         draw = random.Random(seed * 1_000_003 + number)
         name = names[number % len(names)]
         keyed = draw.random() < 0.2 and name not in ("map", "evicting-map")
         history = drawn(draw, name, keyed, most, stays=draw.random() < 0.5)
-        wrong, legal, cores = wrong_in(history, name, keyed)
+        by_workers = draw.random() < 1 / EVERY_BY_WORKERS
+        wrong, legal, cores, began = wrong_in(history, name, keyed, by_workers=by_workers)
         unexplained += cores
+        workers += began
         if not keyed and name != "evicting-map":  # the result of a scan may be its arguments
             wrong += wrong_when_followed(history, name)
         counts[name, legal] += 1
         failures += [f"{number} {name}{' keyed' * keyed}: {one}" for one in wrong]
         if every and (number + 1) % every == 0:
             print(f"{number + 1} histories, {len(failures)} disagreements", flush=True)
-    return Run(failures, counts, unexplained)
+    return Run(failures, counts, unexplained, workers)
 
 
 def main() -> int:
@@ -241,13 +260,15 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--calls", type=int, default=6)
     options = parser.parse_args()
-    failures, counts, unexplained = run(options.histories, options.seed, options.calls, every=5_000)
+    found = run(options.histories, options.seed, options.calls, every=5_000)
+    failures, counts = found.failures, found.counts
     for line in failures[:50]:
         print(line)
     legal = sum(count for (_, is_legal), count in counts.items() if is_legal)
     print(
         f"{options.histories} histories, {legal} legal, {options.histories - legal} illegal, "
-        f"{len(failures)} disagreements, {unexplained} cores unexplained"
+        f"{len(failures)} disagreements, {found.unexplained} cores unexplained, "
+        f"{found.workers} worker processes"
     )
     return 1 if failures else 0
 

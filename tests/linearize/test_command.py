@@ -205,6 +205,14 @@ NOT_NEEDED = (
     "subprocess",
 )  # fmt: skip
 MOST_MODULES = 60  # of the package
+MOST_OTHERS = 28  # that neither the package nor its two libraries, click and numpy, import
+
+
+def modules_of(*libraries: str) -> set[str]:
+    """Return the modules in a process that imports libraries."""
+    program = f"import sys, {', '.join(libraries)}; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, check=True)
+    return set(done.stdout.decode().split())
 
 
 def imported(path: Path) -> list[str]:
@@ -232,6 +240,10 @@ def test_a_small_history_imports_little(tmp_path: Path) -> None:
     assert [name for name in NOT_NEEDED if name in modules] == []
     own = [name for name in modules if name.partition(".")[0] == "pulsar_ml"]
     assert 20 < len(own) <= MOST_MODULES
+    libraries = modules_of("click", "numpy")
+    others = {name for name in modules if name.islower()} - libraries - set(own)
+    assert "select" in others  # the negative control of the difference
+    assert len(others) <= MOST_OTHERS, others
     assert "OPENBLAS_NUM_THREADS" not in modules, "a child process inherits it"
 
 

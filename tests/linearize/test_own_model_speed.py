@@ -142,7 +142,7 @@ def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
         if verdict.linearization is not None:
             assert respects(verdict.linearization, relation(history, REAL_TIME))
         searches = Searches(history, model, QUICK, Effort(10**6))
-        found = proposal(searches)
+        found = proposal(searches, 64)
         seen["wrong" if found.order is not None and not legal else "right"] += 1
 
     run()

@@ -124,7 +124,7 @@ LINEARIZABLE = "linearizable"
     show_default=True,
     type=click.IntRange(1),
     group=LIMITS,
-    help="MiB for each of: the model's states, its answers, the configurations of a search.",
+    help="MiB that the check may take beyond those of the history; its workers share them.",
 )
 @option(
     "--timeout",

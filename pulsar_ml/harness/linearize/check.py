@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,7 @@ from pulsar_ml.harness.linearize.searches import (
 )
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
+    JUST_IN_TIME,
     LEGAL,
     SEARCH,
     UNKNOWN,
@@ -47,11 +49,14 @@ from pulsar_ml.harness.models.model import Keyed, monitor_of
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.linearize.cells._parts import Parts
+    from pulsar_ml.harness.linearize.parts.guide import Guide
 
 FEW_STEPS = 32  # search steps for each call before a monitor is tried
 FIRST_STEPS = 2  # search steps for each call in the first round of parts
 FIRST_STEPS_OF_NATIVE = 32  # like it, of parts that are searched without the model
-GUIDED_STEPS = 8  # search steps for each call before the guide is asked
+GUIDED_STEPS = 8  # search steps for each call before the guide searches for long
+GUIDES_FIRST_STEPS = 16  # of the guide for each call, before any other search
+GUIDES_STEPS = 64  # like them, when other searches found no answer
 QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
 
@@ -134,6 +139,12 @@ class Check:
         self.records = searches.records
         self.deaths: list[str] = []  # how worker processes died
 
+    @cached_property
+    def guide(self) -> Guide:
+        from pulsar_ml.harness.linearize.parts.guide import Guide  # only your models need it
+
+        return Guide(self.searches)
+
     def run(self) -> Finding:
         searches, options = self.searches, self.searches.options
         monitor = monitor_of(searches.model) if options.monitors else ""
@@ -151,14 +162,13 @@ class Check:
             found = self.by_parts(searches.parts, monitor)
             if found is not None:
                 return found
-        guide = None
+        likely = -1  # a call of the part that the guide refutes
         try:
             if options.partition and hasattr(searches.model, "partition"):
-                from pulsar_ml.harness.linearize.parts.guide import FEW, follows, proposal
-
-                guide = proposal(searches, FEW)
-                if guide.order is not None and follows(searches, guide.order):
-                    return self.legal(tuple(guide.order.tolist()))
+                order = self.guide.order(GUIDES_FIRST_STEPS)
+                if order is not None:
+                    return self.legal(order)
+                likely = self.guide.suspect(0)
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -167,8 +177,8 @@ class Check:
             part = PartOfHistory(parts[0][0] if parts else None)
             return self.in_time(part, self.of_whole(part, monitor))
         whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
-        if guide and guide.suspect >= 0:
-            suspect = next(one for one in whole if guide.suspect in indices(one))
+        if likely >= 0:
+            suspect = next(one for one in whole if likely in indices(one))
             few = min(self.effort.left, GUIDED_STEPS * len(indices(suspect)))
             found = self.of_part(suspect, few)  # briefly: another part may be easier to refute
             if isinstance(found, Illegal):
@@ -182,18 +192,11 @@ class Check:
             found = self.of_part(part, few)
             if isinstance(found, Illegal) or not found.reason.startswith(STEPS):
                 return found
-            other: Finding | None
             if monitor:
-                other = self.by_monitor(monitor)
-            else:
-                from pulsar_ml.harness.linearize.parts.guide import follows, proposal
-
-                order = proposal(self.searches).order
-                other = None
-                if order is not None and follows(self.searches, order):
-                    other = self.legal(tuple(order.tolist()))
-            if other is not None:
-                return other
+                if (by_monitor := self.by_monitor(monitor)) is not None:
+                    return by_monitor
+            elif (order := self.guide.order(GUIDES_STEPS)) is not None:
+                return self.legal(order)
         if self.searches.options.workers > 1:
             return self.raced(part)
         return self.of_part(part, self.effort.left)
@@ -303,20 +306,16 @@ class Check:
 
     def guided(self, open_: list[Open]) -> tuple[list[Open], list[tuple[int, ...]]]:
         """Return the parts without an order of the guide, a suspect one first, and the orders."""
-        from pulsar_ml.harness.linearize.parts.guide import follows, proposal
-
-        guide = proposal(self.searches)
-        if guide.suspect >= 0:
-            open_ = sorted(open_, key=lambda one: guide.suspect not in indices(one[0]))
-        if guide.order is None:
-            return open_, []
+        suspect = self.guide.suspect(GUIDES_STEPS)
+        if suspect >= 0:
+            open_ = sorted(open_, key=lambda one: suspect not in indices(one[0]))
         left, orders = [], []
         for one in open_:
-            order = guide.order[np.isin(guide.order, indices(one[0]))]
-            if follows(self.searches, order):
-                orders.append(tuple(order.tolist()))
-            else:
+            order = self.guide.order_of(indices(one[0]))
+            if order is None:
                 left.append(one)
+            else:
+                orders.append(order)
         return left, orders
 
     def of_part(self, part: PartOfHistory, most: int) -> Finding:
@@ -382,7 +381,7 @@ class Check:
         except StatesFull as error:
             return Outcome(MEMORY_FULL, full=str(error))
         steps = self.effort.steps - before
-        return Outcome(answer, (), blocked, steps, method="just in time")
+        return Outcome(answer, (), blocked, steps, method=JUST_IN_TIME)
 
     def by_cell(self, monitor: str) -> Finding | None:
         """Run the native search for registers; None when it has no answer."""

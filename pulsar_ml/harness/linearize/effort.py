@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
 FOR_EVER = 2**63 - 1
 
 
-@dataclass(slots=True)
 class Effort:
     """The steps that searches took so far, and the moment at which they give up.
 
@@ -19,12 +17,13 @@ class Effort:
         parts, legal_parts: of a history in parts, their number, and the number of legal ones.
     """
 
-    most_steps: int
-    deadline_ns: int = FOR_EVER
-    steps: int = 0
-    configurations: int = 0
-    parts: int = 0
-    legal_parts: int = 0
+    def __init__(self, most_steps: int, deadline_ns: int = FOR_EVER) -> None:
+        self.most_steps = most_steps
+        self.deadline_ns = deadline_ns
+        self.steps = 0
+        self.configurations = 0
+        self.parts = 0
+        self.legal_parts = 0
 
     @classmethod
     def of(cls, most_steps: int, timeout: float | None) -> Effort:

@@ -25,6 +25,7 @@ from pulsar_ml.harness.linearize.searches import (
 from pulsar_ml.harness.linearize.shipped import blocked_call, order_before
 from pulsar_ml.harness.linearize.verdict import (
     ILLEGAL,
+    JUST_IN_TIME,
     LEGAL,
     QUIESCENT,
     SEQUENTIAL,
@@ -36,11 +37,13 @@ from pulsar_ml.harness.linearize.verdict import (
 
 WEAKER_STEPS = 200_000
 WEAKER_STATES = 100_000  # the most new states of the model for each weaker criterion
+WEAKER_MEMORY = 128 << 20  # the most bytes of each native search for a weaker criterion
 WEAKER_RECORDS = 5_000  # longer histories that a monitor refuted are not compared with them
 BLOCKED_STEPS = 500_000  # the most steps of a search for the blocked call
 
 # Parts of an explanation, as "not found within the limits of an explanation: ..." names them.
 BLOCKED, MINIMAL = "the blocked operation", "whether the core is minimal"
+ORDER = "an order up to the blocked operation"
 WEAKER = "the weaker criteria"
 
 
@@ -84,6 +87,8 @@ class Explanation:
         self.known = replace(self.known, prefix=tuple(way), blocked=blocked)
         if blocked >= 0:
             self.missing.remove(BLOCKED)
+            if not way and self.illegal.verdict.method == JUST_IN_TIME:
+                self.missing.insert(0, ORDER)
             # Calls invoked after the return of the blocked call do not matter.
             matters = records["invoked"] <= records["returned"][blocked]
             if not matters[chosen].all():
@@ -125,7 +130,8 @@ def located(
     illegal: Illegal, searches: Searches, calls: NDArray[np.int32]
 ) -> tuple[int, list[int]]:
     """Return the blocked call of illegal ``calls``, -1 if not found, and the order before it."""
-    if illegal.blocked >= 0:
+    orderless = illegal.verdict.method == JUST_IN_TIME  # it knows the call, and no order
+    if illegal.blocked >= 0 and not orderless:
         return illegal.blocked, list(illegal.way)
     part = searches if len(calls) == len(searches.records) else searches.of_part(calls)
     try:
@@ -142,7 +148,9 @@ def located(
                     return int(calls[at]), [int(calls[place]) for place in way]
         blocked, way = longest_order(part)
     except StatesFull:
-        return -1, []
+        blocked, way = -1, []
+    if blocked < 0 and orderless:
+        return illegal.blocked, []
     return int(calls[blocked]) if blocked >= 0 else -1, [int(calls[place]) for place in way]
 
 
@@ -181,9 +189,11 @@ def weaker_as_is(searches: Searches) -> dict[str, str]:
             )
             return {0: LEGAL, 1: ILLEGAL}.get(answer, UNKNOWN) if answer >= 0 else ""
 
+        most, native.limit = native.limit, min(native.limit, WEAKER_MEMORY)
         quiescent, sequential = natively(QUIESCENCE, False), natively(PROGRAM_ORDER, True)
         if quiescent != LEGAL and native.parts > 1:
             quiescent = natively(QUIESCENCE, True)
+        native.limit = most
         if quiescent and sequential:
             return {SEQUENTIAL: sequential, QUIESCENT: quiescent}
     try:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from pulsar_ml.harness.histories.history import RETURNED, History, overlap, ranks
-from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN, Verdict
+from pulsar_ml.harness.linearize.verdict import ILLEGAL, JUST_IN_TIME, LEGAL, UNKNOWN, Verdict
 from pulsar_ml.harness.models.model import describe_call, describe_state
 
 WIDTH = 110
@@ -58,9 +58,14 @@ def describe_verdict(history: History, verdict: Verdict, model: Any = None) -> s
         lines.append(f"  among the calls of key {verdict.key!r}")
     if verdict.blocked >= 0:
         count = len(verdict.prefix)
+        if count == 0 and verdict.method == JUST_IN_TIME:
+            before = "no order of operations leads to"
+        else:
+            before = (
+                f"{count} operation{'s' * (count != 1)} can be put in order; then nothing leads to"
+            )
         lines.append(
-            f"  {count} operation{'s' * (count != 1)} can be put in order; then nothing leads to "
-            f"{named(history, verdict.blocked)}, "
+            f"  {before} {named(history, verdict.blocked)}, "
             f"{describe_call(model, history.call(verdict.blocked))}"
         )
         if order := order_in_words(history, verdict.prefix, model):

@@ -12,6 +12,7 @@ if TYPE_CHECKING:
 
 LEGAL, ILLEGAL, UNKNOWN = "legal", "illegal", "unknown"
 SEARCH = "search"  # the method of most verdicts
+JUST_IN_TIME = "just in time"
 
 SEQUENTIAL, QUIESCENT = "sequentially consistent", "quiescently consistent"
 

@@ -22,10 +22,13 @@ from pulsar_ml.harness.linearize import (
     Verdict,
     check,
     core,
+    explain,
 )
+from pulsar_ml.harness.linearize.check import Check
 from pulsar_ml.harness.linearize.effort import Effort
+from pulsar_ml.harness.linearize.parts.rounds import Outcome
 from pulsar_ml.harness.linearize.picture import describe_verdict, lanes
-from pulsar_ml.harness.linearize.searches import Searches
+from pulsar_ml.harness.linearize.searches import MEMORY_FULL, Searches
 from pulsar_ml.harness.models import MODELS, Counter, KeyValueMap, Queue, Register
 from pulsar_ml.harness.models.model import Keyed
 from tests.linearize.histories import SHAPES, hard_queue, histories
@@ -62,6 +65,24 @@ def test_a_stale_read_is_explained() -> None:
     # There was no quiet moment, but one thread sample the writes and another the reads.
     assert verdict.weaker == {SEQUENTIAL: ILLEGAL, QUIESCENT: ILLEGAL}
     assert verdict.criterion == "neither"
+
+
+def test_a_search_just_in_time_leaves_the_order_to_the_explanation(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """It finds the blocked call, and no order."""
+    options = Options(natively=False)
+    by_search = check(STALE, Register(), options=options)
+    monkeypatch.setattr(Check, "outcome", lambda *_: Outcome(MEMORY_FULL))
+    verdict = check(STALE, Register(), options=options)
+    assert (verdict.answer, verdict.method) == (ILLEGAL, "just in time")
+    assert (verdict.blocked, verdict.core) == (by_search.blocked, by_search.core)
+    assert len(verdict.prefix) == len(by_search.prefix) > 0
+    monkeypatch.setattr(explain, "BLOCKED_STEPS", 1)
+    verdict = check(STALE, Register(), options=options)
+    assert (verdict.blocked, verdict.prefix) == (by_search.blocked, ())
+    assert verdict.unexplained == "an order up to the blocked operation"
+    assert "  no order of operations leads to operation 4," in describe_verdict(STALE, verdict)
 
 
 def test_the_lanes_show_the_core() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Generator, Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
@@ -19,7 +20,8 @@ from pulsar_ml.harness.histories.history import Call, History, Operation, histor
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, Verdict, check
 from pulsar_ml.harness.linearize.parts import guide, rounds, workers
 from pulsar_ml.harness.linearize.parts.workers import Death, Raised, WorkerError, Workers
-from pulsar_ml.harness.models import CasRegister, KeyValueMap
+from pulsar_ml.harness.linearize.searches import parts_for
+from pulsar_ml.harness.models import CasRegister, KeyValueMap, Stack
 from pulsar_ml.harness.models.model import Keyed
 
 HISTORIES = 100
@@ -282,6 +284,23 @@ def test_the_first_answer_wins() -> None:
     verdict = check(history, Plain(), options=Options(workers=2, natively=False, explain=False))
     assert verdict.answer == ILLEGAL
     assert verdict.method in ("search", "just in time")
+
+
+def test_parts_of_stacks_are_searched_one_by_one() -> None:
+    """A part that has no calls among those of a search is legal, whatever the steps."""
+    rows = [(key, value) for key in range(2) for value in range(2)]
+    history = history_of(
+        [
+            *(Operation(0, "push", row, None, at, at) for at, row in enumerate(rows)),
+            *(Operation(0, "pop", row[:1], row[1], 9 - at, 9 - at) for at, row in enumerate(rows)),
+        ]
+    )
+    native = parts_for(Keyed(Stack()), history, 1 << 26)
+    assert native is not None and native.takes(history.records) and native.parts == 2
+    for key in range(2):
+        records = history.records[native.part_of(history.records) == key]
+        answer, way, *_ = native.search(np.ascontiguousarray(records), one_round=True)
+        assert (answer, sorted(way)) == (0, [0, 1, 2, 3])
 
 
 def test_the_option_of_the_command(tmp_path: Path) -> None:

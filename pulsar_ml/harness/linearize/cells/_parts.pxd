@@ -21,7 +21,7 @@ cdef class Parts:
     cdef int32_t open_part      # the first part without an answer in the last search; -1: none
     cdef readonly int32_t unanswered  # the number of such parts
     cdef bint one_round         # each part has all steps that remain, once
-    cdef int64_t limit
+    cdef public int64_t limit   # bytes of a search
     cdef bint by_thread
     cdef bint has_leads         # answer_step answers symbols with LEADS, too
     cdef bint ahead             # the present search looks ahead

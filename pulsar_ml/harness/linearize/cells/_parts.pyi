@@ -8,6 +8,7 @@ RECORD: np.dtype[np.void]
 class Parts:
     parts: int
     unanswered: int
+    limit: int
     deadline_ns: int
 
     def takes(self, records: NDArray[np.void]) -> bool: ...

@@ -232,6 +232,8 @@ cdef class Parts:
             end[0 if together else self.table.part[symbols[i]]] += 1
         begin = 0
         for part in range(parts):
+            if end[part] == 0:
+                answers[part] = ANSWER_LEGAL
             begin += end[part]
             end[part] = begin - end[part]
         for i in range(n):

@@ -4,13 +4,13 @@
 # kept together: one is no better than another that used no more and was written no earlier.
 
 from libc.stdint cimport INT64_MIN, int32_t, int64_t, uint16_t, uint64_t, uint8_t
-from libc.stdlib cimport realloc
 from libc.string cimport memcpy
 from pulsar_ml.harness.linearize.cells.cells cimport (
     AGAIN, AWAY, BEFORE, EXCHANGES, LOOK, PUT, PUTS, SWAP, USE, Cell, CellCall, Listed, Node, Variant,
     value_put, value_seen,
 )
 from pulsar_ml.harness.linearize.cells.lists cimport can_come_back, enough_open
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.search.pool cimport mixed, pool_add, pool_at
 
 
@@ -90,14 +90,14 @@ cdef inline int64_t since_that_matters(const Cell* c) noexcept nogil:
 
 # 1: the configuration is new; 0: one that is at least as good was visited; -1: no memory.
 cdef inline int is_new(Cell* c) noexcept nogil:
+    cdef void* grown
     cdef bint entered
     cdef int64_t index = pool_add(&c.seen, c.key, mixed(c.hash), &entered)
     cdef int64_t* head
     cdef int64_t* link
     cdef Variant* variant
     cdef uint64_t* used
-    cdef int64_t room
-    cdef uint8_t* more
+    cdef int64_t least
     cdef int64_t since = since_that_matters(c)
     if index < 0:
         return -1
@@ -115,14 +115,13 @@ cdef inline int is_new(Cell* c) noexcept nogil:
         else:
             link = &variant.following
     if <size_t>(c.n_variants + 1) * variant_size(c) > <size_t>c.variants_room:
-        room = 2 * c.variants_room + 4096
-        if room > c.limit // 2 and room > 8192:
+        least = c.variants_room + <int64_t>variant_size(c)
+        if 2 * least > c.limit // 2 and least > 4096:
             return -1
-        more = <uint8_t*>realloc(c.variants, <size_t>room)
-        if more is NULL:
+        grown = array_grown(c.variants, &c.variants_room, least, 1)
+        if grown is NULL:
             return -1
-        c.variants = more
-        c.variants_room = room
+        c.variants = <uint8_t*>grown
     variant = variant_at(c, c.n_variants)
     variant.since = since
     variant.following = head[0]

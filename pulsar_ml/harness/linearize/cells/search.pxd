@@ -28,7 +28,7 @@
 # ``since`` are never worse.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
-from libc.stdlib cimport qsort, realloc
+from libc.stdlib cimport qsort
 from pulsar_ml.harness.linearize.cells.cells cimport (
     AGAIN, AWAY, BEFORE, EXCHANGES, LOOK, NOTHING, NO_MOVE, PUT, PUTS, SEES, SEES_NOT, SWAP, USE, Cell,
     CellCall, Choice, Node, by_rank, same_group,
@@ -36,6 +36,7 @@ from pulsar_ml.harness.linearize.cells.cells cimport (
 from pulsar_ml.harness.linearize.cells.lists cimport missing, over_by
 from pulsar_ml.harness.linearize.cells.moves cimport do_move, is_new, undo
 from pulsar_ml.harness.linearize.deadline cimport is_over
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
 )
@@ -81,15 +82,12 @@ cdef inline bint exchange_open(const Cell* c, int32_t value) noexcept nogil:
 
 
 cdef inline bint choose(Cell* c, int32_t move, int32_t which, int64_t rank) noexcept nogil:
-    cdef int64_t room
-    cdef Choice* more
+    cdef void* grown
     if c.n_choices == c.choices_room:
-        room = 2 * c.choices_room + 256
-        more = <Choice*>realloc(c.choices, <size_t>room * sizeof(Choice))
-        if more is NULL:
+        grown = array_grown(c.choices, &c.choices_room, c.n_choices, sizeof(Choice))
+        if grown is NULL:
             return False
-        c.choices = more
-        c.choices_room = room
+        c.choices = <Choice*>grown
     c.choices[c.n_choices].move = move
     c.choices[c.n_choices].which = which
     c.choices[c.n_choices].rank = rank
@@ -259,16 +257,13 @@ cdef inline bint expand(Cell* c) noexcept nogil:
 
 
 cdef inline bint enter_node(Cell* c, int32_t move, int32_t which) noexcept nogil:
-    cdef int64_t room
-    cdef Node* more
+    cdef void* grown
     cdef Node* node
     if c.depth == c.nodes_room:
-        room = 2 * c.nodes_room + 256
-        more = <Node*>realloc(c.nodes, <size_t>room * sizeof(Node))
-        if more is NULL:
+        grown = array_grown(c.nodes, &c.nodes_room, c.depth, sizeof(Node))
+        if grown is NULL:
             return False
-        c.nodes = more
-        c.nodes_room = room
+        c.nodes = <Node*>grown
     node = &c.nodes[c.depth]
     node.move = move
     node.which = which

@@ -15,11 +15,12 @@
 # that found nothing, or a push, the last node of the frame above, and the pop of its value.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
@@ -146,9 +147,8 @@ cdef inline int32_t pair_add(Pool* pool, int32_t one, int32_t other, bint* enter
 # Enters a node, which then waits; False without memory.
 cdef inline bint node_add(Nested* s, int32_t frame, int32_t config, int32_t before, int32_t pushed,
                           int32_t inner, int32_t taken) noexcept nogil:
+    cdef void* grown
     cdef bint entered
-    cdef int64_t room
-    cdef int32_t* more
     cdef Node* node
     cdef int32_t number = pair_add(&s.nodes, frame, config, &entered)
     s.spent += 1
@@ -162,12 +162,10 @@ cdef inline bint node_add(Nested* s, int32_t frame, int32_t config, int32_t befo
     node.inner = inner
     node.taken = taken
     if s.n_waiting == s.waiting_room:
-        room = 2 * s.waiting_room + 256
-        more = <int32_t*>realloc(s.waiting, <size_t>room * sizeof(int32_t))
-        if more is NULL:
+        grown = array_grown(s.waiting, &s.waiting_room, s.n_waiting, sizeof(int32_t))
+        if grown is NULL:
             return False
-        s.waiting = more
-        s.waiting_room = room
+        s.waiting = <int32_t*>grown
     s.waiting[s.n_waiting] = number
     s.n_waiting += 1
     return True
@@ -405,14 +403,14 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
 # Makes room for the list with which nested_place() works: a call and the nodes beside it are in it
 # at most once.
 cdef inline bint room_to_place(Nested* s) noexcept nogil:
-    cdef int64_t room = 4 * <int64_t>s.lanes.n_ops + 8
-    cdef int32_t* more
-    if s.waiting_room < room:
-        more = <int32_t*>realloc(s.waiting, <size_t>room * sizeof(int32_t))
-        if more is NULL:
-            return False
-        s.waiting = more
-        s.waiting_room = room
+    cdef int64_t least = 2 * <int64_t>s.lanes.n_ops
+    cdef void* grown
+    if s.waiting_room >= 2 * least + 8:
+        return True
+    grown = array_grown(s.waiting, &s.waiting_room, least, sizeof(int32_t))
+    if grown is NULL:
+        return False
+    s.waiting = <int32_t*>grown
     return True
 
 

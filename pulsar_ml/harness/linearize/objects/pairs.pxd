@@ -23,6 +23,7 @@ from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
@@ -272,16 +273,13 @@ cdef inline void find_choices(Pairs* p, const Effect* effects, int64_t first_put
 
 
 cdef inline bint pairs_room(Pairs* p) noexcept nogil:
-    cdef int64_t room
-    cdef Pair* more
+    cdef void* grown
     if p.depth < p.room:
         return True
-    room = 2 * p.depth + 64
-    more = <Pair*>realloc(p.pairs, <size_t>room * sizeof(Pair))
-    if more is NULL:
+    grown = array_grown(p.pairs, &p.room, p.depth, sizeof(Pair))
+    if grown is NULL:
         return False
-    p.pairs = more
-    p.room = room
+    p.pairs = <Pair*>grown
     return True
 
 

@@ -9,11 +9,12 @@
 # the queue follow from both.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.objects.pairs cimport by_moment
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
@@ -313,16 +314,13 @@ cdef inline void unmake(Ranked* r) noexcept nogil:
 
 
 cdef inline bint moves_room(Ranked* r) noexcept nogil:
-    cdef int64_t room
-    cdef Move* more
+    cdef void* grown
     if r.depth < r.room:
         return True
-    room = 2 * r.depth + 64
-    more = <Move*>realloc(r.moves, <size_t>room * sizeof(Move))
-    if more is NULL:
+    grown = array_grown(r.moves, &r.room, r.depth, sizeof(Move))
+    if grown is NULL:
         return False
-    r.moves = more
-    r.room = room
+    r.moves = <Move*>grown
     return True
 
 

@@ -2,8 +2,9 @@
 # sequence is number 0.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.search.pool cimport mixed
 
 
@@ -59,23 +60,17 @@ cdef inline bint sequences_slots(Sequences* s) noexcept nogil:
 
 # Makes room for one more sequence of this length.
 cdef inline bint sequences_reserve(Sequences* s, int64_t length) noexcept nogil:
-    cdef int64_t room
-    cdef int32_t* words
-    cdef Sequence* all
+    cdef void* grown
     if s.used + length > s.room:
-        room = 2 * (s.used + length) + 1024
-        words = <int32_t*>realloc(s.words, <size_t>room * sizeof(int32_t))
-        if words is NULL:
+        grown = array_grown(s.words, &s.room, s.used + length, sizeof(int32_t))
+        if grown is NULL:
             return False
-        s.words = words
-        s.room = room
+        s.words = <int32_t*>grown
     if s.count == s.count_room:
-        room = 2 * s.count_room + 256
-        all = <Sequence*>realloc(s.all, <size_t>room * sizeof(Sequence))
-        if all is NULL:
+        grown = array_grown(s.all, &s.count_room, s.count, sizeof(Sequence))
+        if grown is NULL:
             return False
-        s.all = all
-        s.count_room = room
+        s.all = <Sequence*>grown
     if s.slots is NULL or 4 * s.count >= 3 * <int64_t>(s.mask + 1):
         return sequences_slots(s)
     return True

@@ -34,8 +34,6 @@ from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
 MOST_STATES = 1_000  # to which an order may lead
-FEW = 16  # the most steps of a guide for each call, before any other search
-STEPS_OF_GUIDE = 64  # the same, when other searches found no answer
 
 
 class Proposal(NamedTuple):
@@ -45,7 +43,39 @@ class Proposal(NamedTuple):
     suspect: int = -1
 
 
-def proposal(searches: Searches, steps: int = STEPS_OF_GUIDE) -> Proposal:
+class Guide:
+    """The guide of one check; it searches again only while it found nothing."""
+
+    def __init__(self, searches: Searches) -> None:
+        self.searches = searches
+        self.proposal = Proposal()
+
+    def ask(self, steps: int) -> Proposal:
+        """Return the proposal, found with so many steps for each call; 0: without a search."""
+        if steps and self.proposal.order is None and self.proposal.suspect < 0:
+            self.proposal = proposal(self.searches, steps)
+        return self.proposal
+
+    def suspect(self, steps: int) -> int:
+        """Return a call of the part that is probably illegal; -1: unknown."""
+        return self.ask(steps).suspect
+
+    def order(self, steps: int) -> tuple[int, ...] | None:
+        """Return an order of all calls that the model allows; None: not found."""
+        return self.allowed(self.ask(steps).order)
+
+    def order_of(self, calls: NDArray[np.int32]) -> tuple[int, ...] | None:
+        """Return the proposed order of some calls when the model allows it; None otherwise."""
+        order = self.proposal.order
+        return None if order is None else self.allowed(order[np.isin(order, calls)])
+
+    def allowed(self, order: NDArray[np.int64] | None) -> tuple[int, ...] | None:
+        if order is None or not follows(self.searches, order):
+            return None
+        return tuple(order.tolist())
+
+
+def proposal(searches: Searches, steps: int) -> Proposal:
     """Return what a native search for an object with the same operations finds.
 
     ``steps`` is its limit of steps for each call.

@@ -13,8 +13,9 @@
 # way is legal.
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport free, malloc, realloc
+from libc.stdlib cimport free, malloc
 from libc.string cimport memset
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.search.ahead cimport (
     Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, state_is_irrelevant,
 )
@@ -133,21 +134,17 @@ cdef inline bint depth_reserve(Depth* d) noexcept nogil:
 
 
 cdef inline bint steps_reserve(Depth* d) noexcept nogil:
-    cdef int64_t room
-    cdef Step* steps
-    cdef int32_t* best
+    cdef void* grown
     if d.depth < d.steps_room:
         return True
-    room = 2 * d.depth + 64
-    steps = <Step*>realloc(d.steps, <size_t>room * sizeof(Step))
-    if steps is NULL:
+    grown = array_grown(d.best, &d.best_room, d.depth, sizeof(int32_t))
+    if grown is NULL:
         return False
-    d.steps = steps
-    best = <int32_t*>realloc(d.best, <size_t>room * sizeof(int32_t))
-    if best is NULL:
+    d.best = <int32_t*>grown
+    grown = array_grown(d.steps, &d.steps_room, d.depth, sizeof(Step))
+    if grown is NULL:
         return False
-    d.best = best
-    d.steps_room = room
+    d.steps = <Step*>grown
     return True
 
 

@@ -133,12 +133,28 @@ cdef inline int32_t lane_of_beginning(Lanes* lanes, const Record* records, const
     return lanes.n
 
 
+# The lane of the calls of a thread; lanes.n: a new lane.
 cdef inline int32_t lane_owned(Lanes* lanes, int32_t own) noexcept nogil:
     cdef int32_t lane
     for lane in range(lanes.n):
         if lanes.own[lane] == own:
             return lane
     return lanes.n
+
+
+# Scratch for the lane of each symbol, which the caller frees: -1 for the symbols of the sorted
+# calls, and unset for others; NULL without memory.
+cdef inline int32_t* no_lanes(const Lanes* lanes) noexcept nogil:
+    cdef int32_t most = 0
+    cdef int32_t i
+    cdef int32_t* lane_of_symbol
+    for i in range(lanes.n_ops):
+        most = max(most, lanes.sorted[i].symbol)
+    lane_of_symbol = <int32_t*>malloc((<size_t>most + 1) * sizeof(int32_t))
+    if lane_of_symbol is not NULL:
+        for i in range(lanes.n_ops):
+            lane_of_symbol[lanes.sorted[i].symbol] = -1
+    return lane_of_symbol
 
 
 # Replaces intervals by periods of activity; between two periods no call was under way.
@@ -180,6 +196,7 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
     cdef const Record* record
     cdef Op* op
     cdef Op* end
+    cdef int32_t* lane_of_symbol = NULL
     if not lanes_reserve(lanes, count + 1):
         return False
     lanes.n = 0
@@ -203,6 +220,9 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
     sort_ops(lanes.sorted, lanes.n_ops)
     if criterion == QUIESCENCE:
         to_periods(lanes)
+        lane_of_symbol = no_lanes(lanes)
+        if lane_of_symbol is NULL:
+            return False
     for i in range(lanes.n_ops):
         op = &lanes.sorted[i]
         if criterion == REAL_TIME:
@@ -216,7 +236,9 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
             # A call that never returned is the last one of its thread, or has a lane to itself.
             lane = lane_owned(lanes, records[op.index].thread)
         else:
-            lane = lane_owned(lanes, op.symbol)
+            lane = lane_of_symbol[op.symbol]
+            if lane < 0:
+                lane = lane_of_symbol[op.symbol] = lanes.n
         if lane == lanes.n:
             lanes.n += 1
             lanes.length[lane] = 0
@@ -235,6 +257,7 @@ cdef inline bint lanes_build(Lanes* lanes, const Table* table, const Record* rec
             else:
                 op.returned = INT64_MAX - 1
             op.invoked = INT64_MIN
+    free(lane_of_symbol)
     at = 0
     for lane in range(lanes.n):
         lanes.start[lane] = at

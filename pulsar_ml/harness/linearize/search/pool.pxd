@@ -8,6 +8,7 @@ from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
 from pulsar_ml.harness.linearize.limits._memory cimport fits
+from pulsar_ml.harness.linearize.limits.arrays cimport MAPPED, PIECE
 
 
 cdef struct Pool:
@@ -24,8 +25,6 @@ cdef struct Pool:
 
 cdef enum:
     POOL_FULL = -1        # no memory, or above the limit
-    PIECE = 1 << 20       # bytes that are worth a look at the memory of the process
-    MAPPED = 33 << 20     # bytes that realloc() does not copy: larger pools grow in pieces
     MANY_SLOTS = 1 << 16  # slots that are worth a look at the memory of the process
 
 

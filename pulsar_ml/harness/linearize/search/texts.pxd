@@ -1,8 +1,9 @@
 # The values of map keys as numbers: 0 is no value, and each distinct text has another number.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
+from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
 from pulsar_ml.harness.linearize.search.pool cimport mixed
 
 
@@ -78,23 +79,17 @@ cdef inline bint texts_grow_slots(Texts* t) noexcept nogil:
 
 
 cdef inline bint texts_reserve(Texts* t, int64_t length) noexcept nogil:
-    cdef int64_t room
-    cdef char* bytes
-    cdef Text* texts
+    cdef void* grown
     if t.used + length > t.room:
-        room = 2 * (t.used + length) + 4096
-        bytes = <char*>realloc(t.bytes, <size_t>room)
-        if bytes is NULL:
+        grown = array_grown(t.bytes, &t.room, t.used + length, 1)
+        if grown is NULL:
             return False
-        t.bytes = bytes
-        t.room = room
+        t.bytes = <char*>grown
     if t.count >= t.texts_room - 1:
-        room = 2 * t.texts_room + 256
-        texts = <Text*>realloc(t.texts, <size_t>room * sizeof(Text))
-        if texts is NULL:
+        grown = array_grown(t.texts, &t.texts_room, t.count, sizeof(Text))
+        if grown is NULL:
             return False
-        t.texts = texts
-        t.texts_room = room
+        t.texts = <Text*>grown
         if t.count == 0:
             t.count = 1
     if t.slots is NULL or 4 * t.count >= 3 * <int64_t>(t.mask + 1):
