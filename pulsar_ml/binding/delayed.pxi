@@ -25,6 +25,24 @@ cdef enum:
     BUCKET_CHUNK_BITS = 6
 
 
+# A topic without an open view, and the native view that keeps its messages. Its factory ends it.
+@cython.final
+@cython.internal
+cdef class IdleTopic:
+    cdef DelayedView* native
+    cdef pml_i32 triggered      # by a fire; nobody looks
+    cdef object until           # the millisecond at which the messages are forgotten, or None
+
+    cdef int end(self) except -1:
+        cdef DelayedView* native = self.native
+        self.native = NULL
+        with nogil:
+            native_enter()
+            delayed_view_free(native)
+            native_leave()
+        return 0
+
+
 @cython.final
 @cython.no_gc_clear
 cdef class InMemoryDelayedDeliveryTrackerFactory:
@@ -49,7 +67,7 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     cdef int64_t numbered       # topics and views
     cdef object dropped         # (topic, number) of views that were collected without close()
     cdef int64_t idle_ms
-    cdef dict idle              # name -> [a view that nobody has, its last millisecond or None]
+    cdef dict idle              # name -> IdleTopic
 
     def __cinit__(
         self, *, tick_time_ms=1000, strict=False, fixed_delay_detection_lookahead=50000,
@@ -74,18 +92,9 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
             position(0, 0))
 
     def __dealloc__(self):
-        # Views keep their factory, but for those of idle topics, which nobody has. Their objects
-        # may go later than this one: without a GIL the thread that made an object ends it.
-        cdef InMemoryTopicDelayedDeliveryTrackerView view
-        cdef DelayedView* native
+        # Views keep their factory; idle topics do not.
         for kept in (self.idle or {}).values():
-            view = <InMemoryTopicDelayedDeliveryTrackerView>kept[0]
-            native = view.native
-            view.native = NULL
-            with nogil:
-                native_enter()
-                delayed_view_free(native)
-                native_leave()
+            (<IdleTopic>kept).end()
         delayed_factory_destroy(&self.native)
 
     def new_tracker(
@@ -149,36 +158,45 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
     cdef InMemoryTopicDelayedDeliveryTrackerView open_view(self, str topic, int64_t number):
         cdef InMemoryTopicDelayedDeliveryTrackerView view = InMemoryTopicDelayedDeliveryTrackerView.__new__(
             InMemoryTopicDelayedDeliveryTrackerView)
+        view.topic = topic
+        view.native = self.open_native(topic, number, &view.triggered, &view.number)
+        return view
+
+    # A native view of a topic of this number; `own` gets its number. The caller holds `naming`.
+    cdef DelayedView* open_native(
+        self, str topic, int64_t number, pml_i32* triggered, int64_t* own
+    ) except NULL:
+        cdef DelayedView* native
         # A number a view: a view that is being collected is not the one that comes after it.
         self.numbered += 1
-        view.number = self.numbered
-        view.topic = topic
+        own[0] = self.numbered
         with nogil:
             native_enter()
-            view.native = delayed_view_open(&self.native, number, view.number, <int64_t>&view.triggered)
+            native = delayed_view_open(&self.native, number, own[0], <int64_t>triggered)
             native_leave()
-        if view.native is NULL:
+        if native is NULL:
             raise AllocationError(f"no native memory for a view of {topic!r}; nothing was changed")
-        return view
+        return native
 
-    # Before the last view of a topic is closed: another view keeps its messages for a while. The
-    # caller holds `naming`.
+    # Before the last view of a topic is closed: its messages are kept for a while. The caller holds
+    # `naming`.
     cdef int keep_idle(self, str topic, object now_ms) except -1:
+        cdef IdleTopic kept
+        cdef int64_t number
         known = self.topics.get(topic)
         if self.idle_ms and known is not None and len(known[1]) == 1:
-            self.idle[topic] = [
-                self.open_view(topic, known[0]), None if now_ms is None else now_ms + self.idle_ms]
+            kept = IdleTopic.__new__(IdleTopic)
+            kept.native = self.open_native(topic, known[0], &kept.triggered, &number)
+            kept.until = None if now_ms is None else now_ms + self.idle_ms
+            self.idle[topic] = kept
         return 0
 
-    # Takes the view of an idle topic, which keeps its factory from here, or None. The caller holds
-    # `naming`.
-    cdef InMemoryTopicDelayedDeliveryTrackerView end_idle(self, str topic):
-        cdef InMemoryTopicDelayedDeliveryTrackerView view = None
+    # Before a topic gets a view again, or is forgotten. The caller holds `naming`.
+    cdef int end_idle(self, str topic) except -1:
         kept = self.idle.pop(topic, None)
         if kept is not None:
-            view = kept[0]
-            view.factory = self
-        return view
+            (<IdleTopic>kept).end()
+        return 0
 
     def expire(self, *, now_ms) -> int:
         """Forgets the messages of topics that had no view for ``topic_manager_idle_ms``;
@@ -188,16 +206,19 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
         after it. A ``fire`` calls this method.
         """
         cdef int64_t clock = to_time(now_ms, "now_ms")
-        gone = []
+        cdef IdleTopic kept
+        gone = 0
         with self.naming:
-            for topic, kept in list(self.idle.items()):
-                if kept[1] is None:
-                    kept[1] = clock + self.idle_ms
-                if kept[1] <= clock:
-                    gone.append(self.end_idle(topic))
+            for topic in list(self.idle):
+                kept = self.idle[topic]
+                if kept.until is None:
+                    kept.until = clock + self.idle_ms
+                if kept.until <= clock:
+                    self.end_idle(topic)
+                    gone += 1
                     if not self.topics[topic][1]:
                         del self.topics[topic]
-        return len(gone)
+        return gone
 
     def delayed_messages(self) -> list[tuple[str, str, int]]:
         """(topic, subscription or "", messages) of each open view; looks at each bucket."""
@@ -217,13 +238,22 @@ cdef class InMemoryDelayedDeliveryTrackerFactory:
 
     def index_sizes(self) -> list[tuple[str, int]]:
         """(topic, bytes of its index), also of idle topics whose messages are kept."""
+        cdef IdleTopic kept
+        cdef int64_t size
+        found = []
         with self.naming:
             self.forget_dropped()
-            idle = {topic: kept[0] for topic, kept in self.idle.items()}
             topics = list(self.topics)
-        found = []
+            for topic, value in self.idle.items():
+                kept = <IdleTopic>value
+                with nogil:
+                    native_enter()
+                    size = delayed_manager_bytes(kept.native.manager)
+                    native_leave()
+                found.append((topic, size))
+        idle = {topic for topic, _ in found}
         for topic in topics:
-            views = self.views(topic) or ([idle[topic]] if topic in idle else [])
+            views = [] if topic in idle else self.views(topic)
             if views:
                 found.append((topic, views[0].topic_buffer_memory_bytes))
         return found

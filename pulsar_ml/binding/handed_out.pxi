@@ -23,6 +23,7 @@ cdef dict SOURCES = {
     Permits: "permits come from InflightReadsLimiter.acquire",
     InMemoryTopicDelayedDeliveryTrackerView:
         "a view comes from InMemoryDelayedDeliveryTrackerFactory.new_tracker(topic)",
+    IdleTopic: "an idle topic comes with the factory of delayed-delivery trackers",
     NativeMemory: "native memory comes with an EntryCacheManager",
     Callback: "callbacks come from the calls that take one",
     WaitingPermits: "a waiting request comes from InflightReadsLimiter.acquire",

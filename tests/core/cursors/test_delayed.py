@@ -102,6 +102,25 @@ def test_an_idle_topic_keeps_its_messages_for_a_while() -> None:
             InMemoryDelayedDeliveryTrackerFactory(prune_eligible_ratio=ratio)
 
 
+def test_an_idle_topic_may_go_after_its_factory() -> None:
+    """Without a GIL a thread may still hold it; here a walk over the references does."""
+    topics = InMemoryDelayedDeliveryTrackerFactory(topic_manager_idle_ms=50)
+    view = topics.new_tracker("a")
+    view.add_message((3, 7), 5000, now_ms=0)
+    assert [name for name, _ in topics.index_sizes()] == ["a"]
+    view.close(now_ms=0)
+    [(name, size)] = topics.index_sizes()
+    assert name == "a" and size > 0
+    dictionaries = [each for each in gc.get_referents(topics) if isinstance(each, dict)]
+    [idle] = [each["a"] for each in dictionaries if type(each.get("a")).__name__ == "IdleTopic"]
+    assert [name for name in dir(idle) if not name.startswith("__")] == []
+    del topics, view, dictionaries
+    gc.collect()
+    with pytest.raises(TypeError, match="comes with the factory"):
+        type(idle)()
+    del idle
+
+
 def test_the_timer_calls_the_triggers_of_views_with_a_message() -> None:
     triggered: list[str] = []
     topics = factory()
