@@ -20,6 +20,7 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native, select_mutant
 from pulsar_ml.errors import BadRecordError, LimitsError, PulsarMlError, UsageError
+from pulsar_ml.harness.causes.missing import missing_order, race_steps, short_place
 from pulsar_ml.harness.causes.trace import place_of
 from pulsar_ml.harness.causes.why import why
 from pulsar_ml.harness.judges.oracle import Judge
@@ -31,7 +32,6 @@ from pulsar_ml.harness.search.timeline import Timeline, timeline
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.report.execution.answers import history_data
 from pulsar_ml.report.execution.drawing import Excerpts, excerpts_of
-from pulsar_ml.report.execution.missing import missing_order, race_steps, short_place
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from pulsar_ml.terminal.trust import OPTION as TRUST
 from pulsar_ml.wording import counted

@@ -128,6 +128,8 @@ def next_commands(opened: Opened, again: Replayed, view: View) -> list[tuple[str
         found.append(("the state at a step", opened.command("replay", "--to", "STEP")))
         if not opened.subject.needs_gil:
             found.append(("the guilty step in gdb", opened.command("replay", "--gdb")))
+    if not {"--suites", "--mutant"} & set(opened.words):  # a page takes them from the record
+        found.append(("a page to send", opened.command("report")))
     return found
 
 

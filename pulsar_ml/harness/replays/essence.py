@@ -1,9 +1,9 @@
 """Chooses the steps of a failing execution that a short table shows.
 
-These are the accesses of a race or the failing access, stale reads with the stores that they read
-and that they missed, the switches that shrinking could not remove, what happened to the block of
-memory in question, for threads that wait the locks and their last steps, and for wrong answers the
-operations and what they wrote.
+These are the accesses of a race, with the store and the load that should have met, or the failing
+access; stale reads with the stores that they read and that they missed; the switches that shrinking
+could not remove; what happened to the block of memory in question; for threads that wait the locks
+and their last steps; and for wrong answers the operations and what they wrote.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import pairwise
 from typing import Any
 
+from pulsar_ml.harness.causes.missing import missing_order
 from pulsar_ml.harness.engine import CHOICES
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.stale import stale_reads
@@ -32,7 +33,10 @@ def essential(failure: Failure, trace: Sequence[Event], values: Sequence[int] = 
     ``values`` are steps whose values the failing check compared.
     """
     own = [index for index, event in enumerate(trace) if int(event["thread"]) >= 0]
-    found = set(guilty(failure, trace)) | set(values)
+    marks = guilty(failure, trace)
+    found = set(marks) | set(values)
+    if failure.race is not None and len(marks) == 2:
+        found |= set(of_missing_order(trace, min(marks), max(marks)))
     found |= set(stale_steps(trace))
     for decision in failure.decisions:
         if decision[2] == THREAD:
@@ -46,6 +50,13 @@ def essential(failure: Failure, trace: Sequence[Event], values: Sequence[int] = 
         found |= {index for index in own if trace[index]["op"] in (*CALLS, *CHANGES[:-1])}
     found |= set(own[-1:])
     return found | set(calls_of(trace, found))
+
+
+def of_missing_order(trace: Sequence[Event], first: int, second: int) -> Iterator[int]:
+    """Yield the store and the load that would have ordered the two accesses of a race."""
+    missing = missing_order(trace, (first, second))
+    if missing is not None:
+        yield from (missing[0].start, missing[0].end)
 
 
 def stale_steps(trace: Sequence[Event]) -> Iterator[int]:

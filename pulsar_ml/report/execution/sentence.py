@@ -10,9 +10,9 @@ import re
 from collections.abc import Callable
 
 from pulsar_ml.campaign.trial.record import ReplayRecord
+from pulsar_ml.harness.causes.missing import short_place
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.race import Access
-from pulsar_ml.report.execution.missing import short_place
 from pulsar_ml.wording import counted
 
 MOST_CHARACTERS = 240  # of a sentence

@@ -125,7 +125,7 @@ def test_the_next_commands_can_be_pasted(tmp_path: Path) -> None:
     record = record_of("test_hits", tmp_path)
     lines = call("replay", str(record), "--trust").out.partition("next:\n")[2].splitlines()
     commands = [line.partition(" # ")[0].split() for line in lines]
-    assert len(commands) == 4
+    assert len(commands) == 5
     for words in commands:
         at = words.index("pulsar_ml") if "pulsar_ml" in words else 0
         assert str(record) in words and "--trust" in words

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
+from pulsar_ml.harness.causes.missing import UNORDERED, missing_order, race_steps
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.search.explore import explore
-from pulsar_ml.report.execution.missing import UNORDERED, missing_order, race_steps
 from pulsar_ml.report.execution.sentence import MOST_CHARACTERS, sentence_of
 from pulsar_ml.report.traces import draw
 from tests.engine.programs.build_programs import program_of, programs
