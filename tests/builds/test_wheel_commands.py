@@ -124,7 +124,7 @@ def test_a_failure_is_found_traced_replayed_and_shrunk(installed: Installed) -> 
     found = installed.on_ticket("explore", "ticket", *options)
     assert found.returncode == 1, found.stdout + found.stderr
     assert "data race" in found.stdout
-    (command,) = re.findall(r"its steps: (pulsar-ml replay .*)", found.stdout)
+    (command,) = re.findall(r"step by step: (pulsar-ml replay .*)", found.stdout)
     traced = installed.run(*command.split()[1:])
     assert traced.returncode == 1, traced.stdout + traced.stderr
     assert "the failure was made again, step by step" in traced.stdout

@@ -15,6 +15,7 @@ from pulsar_ml.cli import main as pulsar_ml
 from pulsar_ml.report.findings import gather
 from stress.mutants.build import build
 from tests.commands import call
+from tests.report.kit import page_data
 from tests.stress.conftest import TOYS, Toys
 
 
@@ -108,4 +109,5 @@ def test_a_failure_of_an_exploration_is_made_again_and_drawn(tmp_path: Path) -> 
     )
     assert done.exit_code == 1
     assert "the failure was made again, step by step" in page.read_text()
-    assert 'class="step load stale"' in page.read_text()
+    (group,) = page_data(page.read_text())
+    assert "stale" in {step[4] for step in group["drawing"]["steps"]}

@@ -13,14 +13,28 @@ from pulsar_ml.harness.search.symbols import own_pc
 def value_sentences(failure: Failure, again: Replayed, steps: Steps) -> Iterator[str]:
     """The values that the failing check read last, and the updates that they lack.
 
-    Stale ones are left to the sentences on stale reads; numbers without a name that no thread
-    wrote say nothing.
+    Stale ones are left to the sentences on stale reads. Values say nothing when they are numbers
+    without a name that no thread wrote, or when the reading thread alone wrote there.
     """
     for value in values_of(failure, again):
-        said = value.writer is not None or steps.names.known(value.event)
+        said = value.writer is not None or bool(steps.names.known(value.event))
+        said = said and not is_own(steps, value, again.thread)
         if said and (value.step is None or not value.event["stale"]):
             yield read_sentence(steps, value, again.thread)
             yield from lost_update(steps, value.writer)
+
+
+def is_own(steps: Steps, value: Value, thread: int | None) -> bool:
+    """True when the reading thread stored the value, and no other one stored at its address."""
+    if value.step is None or value.writer is None or steps.thread(value.writer) != thread:
+        return False
+    return all(
+        steps.thread(number) == thread
+        for number, event in enumerate(steps.events)
+        if event["address"] == value.event["address"]
+        and event["op"] in WRITES
+        and not event["failed"]
+    )
 
 
 def read_sentence(steps: Steps, value: Value, thread: int | None) -> str:
