@@ -15,7 +15,8 @@ from dataclasses import replace
 from itertools import chain, combinations, product
 
 from pulsar_ml.harness.causes.changes import Change, Lock, Order, Stretch, cost_of
-from pulsar_ml.harness.causes.trace import PLAIN, READS, Event, Trace, is_access, place_of
+from pulsar_ml.harness.causes.reads_from import PLAIN, READS, Event, hand_overs
+from pulsar_ml.harness.causes.trace import Trace, is_access, place_of
 from pulsar_ml.harness.search.symbols import FIRST_INTERPRETED
 
 WAITS = ("join", "wait")
@@ -79,18 +80,7 @@ def stale_pairs(trace: Trace) -> list[tuple[int, int]]:
 
 def meetings(trace: Trace, unseen: int, victim: int) -> Iterator[Candidate]:
     """Orders and fences where the victim's thread read a store of the other, behind ``unseen``."""
-    writer, reader = trace.thread(unseen), trace.thread(victim)
-    for load in reversed(trace.accesses):
-        store = int(trace.events[load]["from"])
-        if (
-            load > victim
-            or trace.thread(load) != reader
-            or store < unseen
-            or trace.thread(store) != writer
-            or trace.events[load]["op"] not in READS
-            or trace.events[store]["op"] in PLAIN
-        ):
-            continue
+    for store, load in hand_overs(trace.events, unseen, victim):
         released, acquired = releases(trace, unseen, store), acquires(trace, load, victim)
         yield from sorted(
             (together(a, b) for a, b in product(released, acquired)),

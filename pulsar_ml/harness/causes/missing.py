@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from pulsar_ml.harness.causes.candidates import stale_pairs
-from pulsar_ml.harness.causes.trace import PLAIN, READS, Trace, order_of, place_of, what_of
+from pulsar_ml.harness.causes.reads_from import hand_overs
+from pulsar_ml.harness.causes.trace import Trace, order_of, place_of, what_of
 from pulsar_ml.harness.search.failure import Failure, replay_explorer
 from pulsar_ml.harness.search.timeline import Missing
 from pulsar_ml.harness.subjects.subject import Subject
@@ -42,8 +43,8 @@ def missing_order(
     steps = Trace(trace, ())
     victims = [race] if race else stale_pairs(steps)
     for unseen, victim in victims:
-        for load in reversed(steps.accesses):
-            if load <= victim and (found := meeting(steps, unseen, victim, load)):
+        for store, load in hand_overs(trace, unseen, victim):
+            if found := weak_hand_over(steps, unseen, store, load, victim):
                 return found
     if not victims:
         return None
@@ -52,23 +53,15 @@ def missing_order(
     return Missing(unseen, victim, UNORDERED if race else f"the store at {place} is not seen"), ""
 
 
-def meeting(steps: Trace, unseen: int, victim: int, load: int) -> tuple[Missing, str] | None:
-    """Return the order that ``load`` lacks, if it read the other thread behind ``unseen``."""
-    event = steps.events[load]
-    store = int(event["from"])
-    if (
-        steps.thread(load) != steps.thread(victim)
-        or store < max(unseen, 0)
-        or steps.thread(store) != steps.thread(unseen)
-        or event["op"] not in READS
-        or steps.events[store]["op"] in PLAIN
-    ):
-        return None
+def weak_hand_over(
+    steps: Trace, unseen: int, store: int, load: int, victim: int
+) -> tuple[Missing, str] | None:
+    """Return what a store and the load that read it lack; None if they synchronise."""
     weak = [
         f"{what_of(event)} {order_now(steps, event)} at {short_place(place_of(event))}"
         for event, side, fenced in (
             (steps.events[store], "release", steps.fenced(unseen, store, "release")),
-            (event, "acquire", steps.fenced(load, victim, "acquire")),
+            (steps.events[load], "acquire", steps.fenced(load, victim, "acquire")),
         )
         if not fenced and lacks(order_now(steps, event), side)
     ]

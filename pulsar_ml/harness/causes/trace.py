@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import Any
 
 from pulsar_ml.harness.causes.changes import Fence, Order
+from pulsar_ml.harness.causes.reads_from import PLAIN, Event
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.search.race import WORDS
 from pulsar_ml.harness.search.symbols import describe_pc, look_up_pcs, own_pc
 
-Event = Mapping[str, Any]
-
 ATOMICS = ("load", "store", "rmw", "cas", "buffer")
-READS = ("load", "rmw", "cas")
-PLAIN = ("read", "write")
 
 
 class Trace:

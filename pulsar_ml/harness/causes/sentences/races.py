@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pulsar_ml.harness.causes.reads_from import hand_overs
 from pulsar_ml.harness.causes.sentences.steps import (
     ACCESSES,
     ACQUIRES,
-    PLAIN,
-    READS,
     RELEASES,
     Steps,
     overlap,
@@ -104,19 +103,9 @@ def meetings(steps: Steps, unseen: int, victim: int) -> Iterator[str]:
     and the load acquired.
     """
     said: set[str] = set()
-    for load in reversed(list(steps.between(unseen, victim + 1, steps.thread(victim)))):
-        if steps.events[load]["op"] not in READS or len(said) == MOST_MEETINGS:
-            continue
-        store = steps.source(load)
-        if (
-            store is None
-            or store < unseen
-            or steps.thread(store) != steps.thread(unseen)
-            or steps.events[store]["op"] in PLAIN
-        ):
-            continue
+    for store, load in hand_overs(steps.events, unseen, victim):
         text = meeting_text(steps, unseen, store, load, victim)
-        if text and text not in said:
+        if text and text not in said and len(said) < MOST_MEETINGS:
             said.add(text)
             yield text
 

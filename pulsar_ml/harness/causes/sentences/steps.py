@@ -6,11 +6,12 @@ releases something, so a step is known to another thread from the release behind
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
+from pulsar_ml.harness.causes.reads_from import PLAIN, READS, Event, source_of
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.lanes import Places, signed
@@ -21,11 +22,7 @@ from pulsar_ml.harness.search.symbols import (
     interpreted_value,
 )
 
-Event = Mapping[str, Any]
-
-READS = ("load", "rmw", "cas")
 WRITES = ("store", "rmw", "cas", "buffer")
-PLAIN = ("read", "write")
 ACCESSES = (*READS, *WRITES, *PLAIN, "free")
 ACQUIRES = ("acquire", "acq_rel", "seq_cst", "consume")
 RELEASES = ("release", "acq_rel", "seq_cst")
@@ -136,11 +133,7 @@ class Steps:
 
     def source(self, number: int) -> int | None:
         """The store that a step read, or the store that left the buffer; None for no store."""
-        source = int(self.events[number]["from"])
-        if source < 0 or number == source:
-            return None
-        event = self.events[source]
-        return self.source(source) if event["op"] == "flush" else source
+        return source_of(self.events, number)
 
     # Words --------------------------------------------------------------------------------
 

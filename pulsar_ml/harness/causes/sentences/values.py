@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pulsar_ml.harness.causes.sentences.steps import READS, WRITES, Steps
+from pulsar_ml.harness.causes.reads_from import READS
+from pulsar_ml.harness.causes.sentences.steps import WRITES, Steps
 from pulsar_ml.harness.replays.ending import Value, values_of
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.symbols import own_pc
