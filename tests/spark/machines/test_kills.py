@@ -11,18 +11,16 @@ import signal
 import subprocess
 import sys
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
 import psutil
 import pytest
-from click.testing import CliRunner
 
 from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.campaign.trial.engines import program_of
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
-from pulsar_ml.cli.distribute.cluster import command as cluster
 from tests import ROOT
 from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
@@ -275,25 +273,6 @@ def test_executors_in_processes_of_their_own(
 def test_hostile_seeds_cost_their_own_rows_on_executors(tmp_path: Path) -> None:
     runner = ["--master", "local-cluster[2,1,1024]", "--rows", "executors"]
     hostile_sweep.check(tmp_path, runner)
-
-
-def of_cluster(command: str, directory: Path) -> str:
-    done = CliRunner().invoke(cluster, [command, "--directory", str(directory)])
-    assert done.exit_code == 0, done.output
-    return done.stdout.strip()
-
-
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """A cluster that is started and stopped by the commands, each of them twice."""
-    directory = tmp_path / "cluster"
-    try:
-        url = of_cluster("start", directory)
-        assert of_cluster("start", directory) == of_cluster("url", directory) == url
-        yield url
-    finally:
-        ended = [of_cluster("stop", directory) for _ in range(2)]
-    assert ended == ["ended master, worker-1, worker-2", "there is no cluster to stop"]
 
 
 @pytest.mark.xdist_group("spark")

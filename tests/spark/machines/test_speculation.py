@@ -6,30 +6,15 @@ The first attempt at one trial waits for ever, so that the sweep can only end by
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 from pulsar_ml.campaign.store.store import read_chunks, read_trials
-from pulsar_ml.cli.distribute.cluster import command as cluster
 from tests.spark.machines.test_kills import SEEDS, Gate, Sweep, gated_seeds
 from tests.spark.test_sweep import TIMEOUT
 
 QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-
-
-@pytest.fixture
-def master(tmp_path: Path) -> Iterator[str]:
-    """Two workers that are hosts of their own for Spark."""
-    directory = ["--directory", str(tmp_path / "cluster")]
-    try:
-        started = CliRunner().invoke(cluster, ["start", "--spread", *directory])
-        assert started.exit_code == 0, started.output
-        yield started.stdout.strip()
-    finally:
-        CliRunner().invoke(cluster, ["stop", *directory])
 
 
 @pytest.mark.xdist_group("spark")
