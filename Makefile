@@ -24,8 +24,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Runs a command and shows how far it is.
 STEP := $(PYTHON) tools/progress.py
-# pytest-xdist: one process a core.
-WORKERS ?= auto
+# pytest-xdist: a process a core, and one more, as tests of Spark wait most of the time.
+WORKERS ?= $(shell expr $$(nproc) + 1)
 
 .PHONY: help sweep cluster cluster-stop test stress mutants kill-table automatic-mutants bench conformance platforms docs wheel build clean java
 .DEFAULT_GOAL := help

@@ -72,12 +72,7 @@ def engine_with_a_row(folder: Path) -> Path:
     assert text.count(rows) == 1
     include = f'#include "{ENGINE / "schedule/strategies/last.c"}"\n'
     table.write_text(text.replace(rows, f"{include}{rows}    &LAST,\n"))
-    face = folder / "_engine.c"
-    cython = [sys.executable, "-m", "cython", "-3", "-I", str(ROOT), "-o", str(face)]
-    name = ("--module-name", "pulsar_ml.harness.engine._engine")
-    subprocess.run(
-        [*cython, *name, str(ROOT / ENGINE / "_engine.pyx")], check=True, cwd=ROOT, timeout=900
-    )
+    face = folder / ENGINE / "_engine.c"  # as Cython wrote it for the engine of this tree
     result = folder / f"_engine{sysconfig.get_config_var('EXT_SUFFIX')}"
     include_folders = (folder, ROOT, sysconfig.get_paths()["include"])
     subprocess.run(
