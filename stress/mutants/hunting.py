@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from statistics import median
@@ -184,9 +184,10 @@ def find(
     mode: str = "c11",
     races: bool = True,
     judged: bool = True,
+    seeds: Sequence[int] = SEEDS,
     shrinking: int = SHRINKING,
 ) -> Found:
-    """Hunts a mutant with each of SEEDS, and shrinks the first two failures.
+    """Hunts a mutant with each of the seeds, and shrinks the first two failures.
 
     Shrinking one takes up to ``shrinking`` executions.
 
@@ -207,7 +208,7 @@ def find(
                 races=races,
                 judged=judged,
             )
-            for seed in SEEDS
+            for seed in seeds
         ]
         judge = judge_of(suite.model) if judged else None
         failures = [one.failure for one in hunts if one.failure is not None][:2]

@@ -1,6 +1,6 @@
-"""The core's own weak-memory bugs: the engine finds each with every seed in mode c11, what they do
-cannot be seen in mode sc, and the true core is silent. What the engine found in the core stays
-fixed.
+"""The core's own weak-memory bugs: the engine finds each with each of three seeds in mode c11,
+what they do cannot be seen in mode sc, and the true core is silent. What the engine found in the
+core stays fixed.
 """
 
 from __future__ import annotations
@@ -25,6 +25,7 @@ NAMES = [mutant.id for mutant in HUNTED]
 ANSWERED = {"AK14", "AK16", "DD06", "DD08", "DD10", "A01", "A02", "A03", "A04", "A05"}
 WEAK = [mutant.id for mutant in HUNTED if mutant.mode == "c11"]
 SOON = 5_000  # executions
+SOME = SEEDS[:3]  # the table of hunts has them all
 MOST_OPERATIONS = 6
 
 
@@ -44,9 +45,11 @@ def active(mutant: Mutant | None) -> Iterator[None]:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_every_seed_finds_the_mutant_in_mode_c11(name: str) -> None:
+def test_each_seed_finds_the_mutant_in_mode_c11(name: str) -> None:
     def smallest(shrinking: int) -> dict[str, int]:
-        found = call(lambda: find(KNOWN[name], judged=name in ANSWERED, shrinking=shrinking))
+        found = call(
+            lambda: find(KNOWN[name], judged=name in ANSWERED, seeds=SOME, shrinking=shrinking)
+        )
         assert None not in found.executions
         assert found.smallest is not None
         return size(found.smallest)
@@ -63,7 +66,7 @@ def hunted_in_mode_sc(name: str) -> list[str]:
     with active(mutant):
         found = [
             hunt(mutants(), mutant, seed=seed, mode="sc", budget=mutant.within, races=False)
-            for seed in SEEDS
+            for seed in SOME
         ]
     return [done.failure.message for done in found if done.failure is not None]
 
