@@ -16,7 +16,6 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
-import platform
 import runpy
 import shlex
 import sys
@@ -148,7 +147,7 @@ def checked_extension(module: Extension) -> Extension:
 
 def engine_extension() -> Extension:
     # Never instrumented: instrumented code calls it. Only the symbols of its hooks are visible.
-    wide = ["-march=x86-64-v2"] if platform.machine() in {"x86_64", "AMD64"} else []
+    wide = ["-march=x86-64-v2"] if sysconfig.get_platform() == "linux-x86_64" else []
     return Extension(
         "pulsar_ml.harness.engine._engine",
         ["pulsar_ml/harness/engine/_engine.pyx", "pulsar_ml/harness/engine/engine.c"],
@@ -185,6 +184,7 @@ def fibers_extension() -> Extension:
             "-Wall",
             "-Wextra",
             "-Wno-unused-parameter",
+            "-Wno-unknown-warning-option",  # for Clang, which has no -Wclobbered
             "-Wno-clobbered",
             "-Wno-missing-field-initializers",
             "-fno-strict-aliasing",

@@ -115,6 +115,12 @@ HAS_FIBERS = sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL
 if not HAS_FIBERS:
     collect_ignore.extend(NEEDS_FIBERS)
 
+# Interpreters without the GIL have no wheel of it.
+NEEDS_DUCKDB = ["report/test_analysis.py", "spark/test_analysis.py"]
+HAS_DUCKDB = find_spec("duckdb") is not None
+if not HAS_DUCKDB:
+    collect_ignore.extend(NEEDS_DUCKDB)
+
 # Builds of projects as strangers have them; each needs its tools, which the extra "test" brings.
 TOOLS = {
     "cmake": ("cmake", "ninja"),
@@ -147,6 +153,9 @@ def pytest_report_header() -> list[str]:
         "Python threads under the engine: supported"
         if HAS_FIBERS
         else f"no Python threads under the engine: left out are {', '.join(NEEDS_FIBERS)}",
+        "DuckDB: found"
+        if HAS_DUCKDB
+        else f"no DuckDB: left out are {', '.join(NEEDS_DUCKDB)}",
         f"projects left out, as tools are missing: {'; '.join(NO_PROJECTS)}"
         if NO_PROJECTS
         else f"projects: {', '.join(PROJECT_TOOLS)}",

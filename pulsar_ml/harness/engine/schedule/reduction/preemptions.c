@@ -90,7 +90,7 @@ static void empty_buffers(Progress *at)
 /* The state can be reached with so many preemptions. 0: there is no room for another state. */
 static int reach_state(Progress at, uint32_t preemptions, ProgressQueue *queue)
 {
-    uint64_t hash = 0, words[sizeof at.done / sizeof(uint64_t)];
+    uint64_t hash = 0, words[sizeof at.done / (sizeof(uint64_t))];
     uint32_t slot, state;
     memcpy(words, at.done, sizeof words);
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
