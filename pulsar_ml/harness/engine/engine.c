@@ -15,6 +15,7 @@
 #include "pulsar_ml/harness/engine/schedule/fiber.c"
 #include "pulsar_ml/harness/engine/memory/clocks.c"
 #include "pulsar_ml/harness/engine/execution/trace.c"
+#include "pulsar_ml/harness/engine/memory/cells.c"
 #include "pulsar_ml/harness/engine/memory/variables.c"
 #include "pulsar_ml/harness/engine/schedule/choices.c"
 #include "pulsar_ml/harness/engine/schedule/strategies.c"
@@ -95,10 +96,9 @@ static void run_once(uint64_t number)
     E.n = E.config.n_threads;
     E.unjoined = 0;
     E.random_calls = 0;
-    E.slot_generation = ++E.generation & ((1u << GENERATION_BITS) - 1);
-    if (unlikely(E.slot_generation == 0)) {
-        memset(E.slots, 0, SLOTS * sizeof *E.slots);
-        E.slot_generation = ++E.generation & ((1u << GENERATION_BITS) - 1);
+    if (unlikely(++E.generation == 0)) {
+        empty_cells();
+        E.generation = 1;
     }
     random_start(E.config.seed, number);
     E.execution = number;
@@ -177,6 +177,7 @@ static int open_memory(void)
     if (E.opened)
         return 1;
     E.slots = reserve(SLOTS * sizeof *E.slots, 0);
+    E.cells = reserve(ARENA_BYTES / 8 * sizeof *E.cells, 0);
     E.variables = reserve((MOST_VARIABLES + 1) * sizeof *E.variables, 21);
     E.blocks_bytes = (size_t)1 << 33;
     E.blocks = reserve(E.blocks_bytes, 37);
@@ -185,7 +186,7 @@ static int open_memory(void)
     E.main.stack = stack_new();
     E.main.number = -1;
     fill_nth_bit();
-    E.opened = E.slots && E.variables && E.blocks && E.readers && E.threads && E.main.stack &&
+    E.opened = E.slots && E.cells && E.variables && E.blocks && E.readers && E.threads && E.main.stack &&
                heap_open();
     return E.opened;
 }

@@ -167,10 +167,13 @@ typedef enum { HAS_PLAIN = 1, HAS_SIBLINGS = 2 } Special;
 /* Offsets in the block of a variable, and sizes. */
 typedef struct { size_t order_at, messages_at, message_bytes, seen_at, block_bytes; } Layout;
 
-/* The variables of eight aligned bytes. The tag is their address and the execution's generation. */
-typedef struct { uint64_t tag; uint32_t first; } Slot;
+/* The variables of eight aligned bytes, in the execution that has this generation. */
+typedef struct { uint32_t generation, first; } Cell;
 
-enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12, GENERATION_BITS = 18 };
+/* A cell outside of the arena; the key is an eighth of its address. */
+typedef struct { uintptr_t key; Cell cell; } Slot;
+
+enum { SLOTS = 1 << 16, MOST_VARIABLES = 1 << 16, MOST_READERS = 1 << 12 };
 enum { NO_VARIABLE = MOST_VARIABLES };   /* an entry of the table that no address has */
 
 /* A row of the table of strategies. Only `row` and `choose` are always there. */
@@ -208,7 +211,7 @@ typedef struct {
     uint8_t common;
     uint8_t wider;  /* the execution ended because a thread more than E.width was started */
     const Strategy *strategy;     /* of this execution */
-    uint32_t generation, slot_generation;
+    uint32_t generation;
     uint32_t step, step_check;    /* the step at which to look whether it goes on */
     uint64_t execution;
     /* The next random number, and the one of the counter behind it. They are no neighbours, because
@@ -239,6 +242,7 @@ typedef struct {
     int64_t now_ns;
     uint64_t random_calls;        /* for random numbers of the system */
     /* Variables. */
+    Cell *cells;
     Slot *slots;
     Variable *variables;
     uint32_t n_variables;

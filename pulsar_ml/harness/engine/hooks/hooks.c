@@ -139,7 +139,7 @@ static void arrive_before(Thread *t, uintptr_t address, size_t bytes)
  * Without an order by the lock, memory that the module allocated is its own business. */
 static int beside_sections(uintptr_t address)
 {
-    return python.orders ? python.outside != 0 || slot_used(find_slot(address >> 3)) : in_arena(address);
+    return python.orders ? python.outside != 0 || cell_used(find_cell(address)) : in_arena(address);
 }
 
 /* The accesses of threads that are not just controlled: of the main thread, of sections that shall

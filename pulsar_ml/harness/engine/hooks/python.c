@@ -44,9 +44,9 @@ EXPORT void pml_python_allocated(uintptr_t address, size_t bytes)
         return;
     }
     for (uintptr_t at = address & ~(uintptr_t)7; at < address + bytes; at += 8) {
-        const Slot *slot = find_slot(at >> 3);
-        if (slot_used(slot))
-            for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+        const Cell *cell = find_cell(at);
+        if (cell_used(cell))
+            for (uint32_t i = cell->first; i != NO_VARIABLE; i = E.variables[i].next)
                 forget_accesses(&E.variables[i]);
     }
 }

@@ -5,9 +5,6 @@
  * seen, or handed out again at once, so that ABA can happen; which of the two may be decided by
  * each execution. Bytes never written hold a pattern. */
 
-static char *const ARENA = (char *)UINT64_C(0x5A0000000000);
-enum { COMMON_BYTES = 1 << 28, OWN_BYTES = 1 << 20 };
-enum { ARENA_BYTES = COMMON_BYTES + ENGINE_MOST_THREADS * OWN_BYTES };
 enum { HEAP_NONE = 0, HEAP_LIVE = 1, HEAP_FREED = 2 };
 #define UNWRITTEN UINT64_C(0xD6E1C3A59B7F4D2D)
 
@@ -60,11 +57,6 @@ static inline void heap_reset(void)
     }
     heap.n_blocks = 0;
     heap.n_live = 0;
-}
-
-static inline int in_arena(uintptr_t address)
-{
-    return address - (uintptr_t)ARENA < ARENA_BYTES;
 }
 
 static inline int heap_ok(uintptr_t address)
@@ -248,11 +240,11 @@ static void *heap_allocate(Thread *t, size_t bytes, size_t alignment, int zeroed
  * it. */
 static void end_variables(Thread *t, const Block *b, size_t rounded, uint64_t pc)
 {
-    for (uintptr_t key = b->address >> 3; key < (b->address + rounded) >> 3; key++) {
-        Slot *slot = find_slot(key);
-        if (!slot_used(slot))
+    Cell *cell = arena_cell(b->address), *end = cell + (rounded >> 3);
+    for (; cell < end; cell++) {
+        if (likely(!cell_used(cell)))
             continue;
-        for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next) {
+        for (uint32_t i = cell->first; i != NO_VARIABLE; i = E.variables[i].next) {
             Variable *v = &E.variables[i];
             if (E.config.races) {
                 check_plain(t, v, OP_FREE, 1, v->width, pc);
@@ -261,7 +253,7 @@ static void end_variables(Thread *t, const Block *b, size_t rounded, uint64_t pc
             }
             v->width = 0;
         }
-        slot->first = NO_VARIABLE;
+        cell->first = NO_VARIABLE;
     }
 }
 
@@ -271,12 +263,12 @@ static void end_variables(Thread *t, const Block *b, size_t rounded, uint64_t pc
 static void forget_variables(uintptr_t address, size_t bytes)
 {
     for (uintptr_t key = address >> 3; key < (address + bytes) >> 3; key++) {
-        Slot *slot = find_slot(key);
-        if (!slot_used(slot))
+        Cell *cell = find_cell(key << 3);
+        if (!cell_used(cell))
             continue;
-        for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+        for (uint32_t i = cell->first; i != NO_VARIABLE; i = E.variables[i].next)
             E.variables[i].width = 0;
-        slot->first = NO_VARIABLE;
+        cell->first = NO_VARIABLE;
     }
 }
 

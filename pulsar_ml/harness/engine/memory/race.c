@@ -1,7 +1,6 @@
 /* Data races by happens-before, with epochs as in FastTrack (Flanagan and Freund) and C11's edges,
  * and the checks of a heap address. Clocks are those of the memory model. */
 
-static inline int in_arena(uintptr_t address);
 static inline int is_global(uintptr_t address);
 static inline void raw_read(uintptr_t address, uint32_t width, uint64_t *low, uint64_t *high);
 static inline int looks_uninitialised(uintptr_t address, uint32_t width);
@@ -124,12 +123,12 @@ static __attribute__((noinline)) void note_reader(Thread *t, Variable *v)
  * It may be the interpreter's, whose state differs from execution to execution. */
 static inline int is_alone_with(const Thread *t, uintptr_t address)
 {
-    const Slot *slot;
+    const Cell *cell;
     if (likely(E.config.n_threads > 1 || E.unjoined) || in_arena(address) ||
         address - (uintptr_t)t->stack < STACK_BYTES)
         return 0;
-    slot = find_slot(address >> 3);
-    return !slot_used(slot) || slot->first == NO_VARIABLE;
+    cell = find_cell(address);
+    return !cell_used(cell) || cell->first == NO_VARIABLE;
 }
 
 static inline int is_now(Access access, const Thread *t, uint32_t now)

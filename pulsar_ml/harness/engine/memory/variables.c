@@ -1,37 +1,14 @@
-/* Finds the variable at an address: an open-addressing table keyed by eight aligned bytes.
- * A slot of another generation is empty, so an execution begins with an empty table at no cost.
- * Nearby addresses share cache lines of the table. */
+/* Finds the variable at an address: one of those in the cell of its eight aligned bytes. */
 
 static inline uint8_t byte_mask(uintptr_t address, uint32_t width)
 {
     return width >= 8 ? 0xFF : (uint8_t)(((1u << width) - 1) << (address & 7));
 }
 
-static inline uint64_t slot_tag(uintptr_t key)
-{
-    return (uint64_t)key << GENERATION_BITS | E.slot_generation;
-}
-
-/* Slots of earlier executions are empty. */
-static inline int slot_used(const Slot *slot)
-{
-    return (slot->tag & ((1u << GENERATION_BITS) - 1)) == E.slot_generation;
-}
-
-/* The slot of this key, or the empty one where it belongs. */
-static inline Slot *find_slot(uintptr_t key)
-{
-    uint32_t at = (uint32_t)(key ^ (key >> 16)) & (SLOTS - 1);
-    uint64_t tag = slot_tag(key);
-    while (E.slots[at].tag != tag && slot_used(&E.slots[at]))
-        at = (at + 1) & (SLOTS - 1);
-    return &E.slots[at];
-}
-
 static inline int heap_ok(uintptr_t address);
 static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc);
 
-static __attribute__((noinline)) Variable *new_variable(Thread *t, Slot *slot, uintptr_t address, uint32_t width,
+static __attribute__((noinline)) Variable *new_variable(Thread *t, Cell *cell, uintptr_t address, uint32_t width,
                                                         EngineOp op, uint64_t pc)
 {
     if (unlikely(!heap_ok(address)))
@@ -55,28 +32,26 @@ static __attribute__((noinline)) Variable *new_variable(Thread *t, Slot *slot, u
     v->write.clock = 0;
     v->read.clock = 0;
     v->readers = NONE;
-    if (!slot_used(slot)) {
-        slot->tag = slot_tag(address >> 3);
-        slot->first = NO_VARIABLE;
-    }
-    v->next = slot->first;
-    if (slot->first != NO_VARIABLE)
+    if (!cell_used(cell))
+        *cell = (Cell){E.generation, NO_VARIABLE};
+    v->next = cell->first;
+    if (cell->first != NO_VARIABLE)
         v->special = HAS_SIBLINGS;
-    for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+    for (uint32_t i = cell->first; i != NO_VARIABLE; i = E.variables[i].next)
         E.variables[i].special |= HAS_SIBLINGS;
-    slot->first = E.n_variables++;
+    cell->first = E.n_variables++;
     return v;
 }
 
 static __attribute__((noinline)) Variable *search_variable(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
                                                            uint64_t pc)
 {
-    Slot *slot = find_slot(address >> 3);
-    if (slot_used(slot))
-        for (uint32_t i = slot->first; i != NO_VARIABLE; i = E.variables[i].next)
+    Cell *cell = find_cell(address);
+    if (cell_used(cell))
+        for (uint32_t i = cell->first; i != NO_VARIABLE; i = E.variables[i].next)
             if (E.variables[i].address == address && E.variables[i].width == width)
                 return &E.variables[i];
-    return new_variable(t, slot, address, width, op, pc);
+    return new_variable(t, cell, address, width, op, pc);
 }
 
 /* The variable of exactly these bytes, all within one group of eight. Bytes of a block that was
@@ -84,14 +59,9 @@ static __attribute__((noinline)) Variable *search_variable(Thread *t, uintptr_t 
 static inline __attribute__((always_inline)) Variable *find_variable(Thread *t, uintptr_t address, uint32_t width,
                                                                      EngineOp op, uint64_t pc)
 {
-    uintptr_t key = address >> 3;
-    const Slot *slot = &E.slots[(uint32_t)(key ^ (key >> 16)) & (SLOTS - 1)];
-    Variable *v;
-    if (likely(slot->tag == slot_tag(key))) {
-        v = &E.variables[slot->first];
-        if (likely(v->address == address && v->width == width))
-            return v;
-    }
+    Variable *v = &E.variables[quick_first(address)];
+    if (likely(v->address == address && v->width == width))
+        return v;
     return search_variable(t, address, width, op, pc);
 }
 
@@ -99,9 +69,7 @@ static inline __attribute__((always_inline)) Variable *find_variable(Thread *t, 
  * else waits for the variable. No access has the width of a variable that was freed meanwhile. */
 static inline void expect_variable(Thread *t, uintptr_t address)
 {
-    uintptr_t key = address >> 3;
-    const Slot *slot = &E.slots[(uint32_t)(key ^ (key >> 16)) & (SLOTS - 1)];
-    t->variable = &E.variables[likely(slot->tag == slot_tag(key)) ? slot->first : NO_VARIABLE];
+    t->variable = &E.variables[quick_first(address)];
 }
 
 /* The variable of the step that was announced. */
@@ -116,7 +84,7 @@ INLINED Variable *next_variable(Thread *t, uintptr_t address, uint32_t width, En
 /* All variables in the same eight bytes, v included. */
 static inline Variable *first_sibling(const Variable *v)
 {
-    return &E.variables[find_slot(v->address >> 3)->first];
+    return &E.variables[find_cell(v->address)->first];
 }
 
 static inline Variable *next_sibling(const Variable *v)
