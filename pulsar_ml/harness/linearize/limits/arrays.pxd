@@ -15,6 +15,23 @@ cdef extern from "<sys/mman.h>" nogil:
     void* mremap(void* array, size_t before, size_t bytes, int flags)
     int munmap(void* array, size_t bytes)
 
+cdef extern from *:
+    """
+    #include <stdint.h>
+    #include <sys/mman.h>
+
+    /* Takes the pages of the bytes from ``before`` on at once, which costs less than one after the
+       other; where the system cannot do that, they come one after the other. */
+    static inline void pml_take_pages(char *array, int64_t before, int64_t bytes)
+    {
+    #ifdef MADV_POPULATE_WRITE
+        int64_t begin = before & ~(int64_t)4095;
+        madvise(array + begin, (size_t)(bytes - begin), MADV_POPULATE_WRITE);
+    #endif
+    }
+    """
+    void pml_take_pages(char* array, int64_t before, int64_t bytes) nogil
+
 
 cdef enum:
     PIECE = 1 << 20       # bytes that are worth a look at the memory of the process
@@ -40,11 +57,12 @@ cdef inline void* array_resized(void* array, int64_t before, int64_t bytes) noex
         return NULL
     if before >= PIECE:
         grown = mremap(array, <size_t>before, <size_t>bytes, MREMAP_MAYMOVE)
-        return NULL if grown == MAP_FAILED else grown
-    grown = mmap(NULL, <size_t>bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
+    else:
+        grown = mmap(NULL, <size_t>bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
     if grown == MAP_FAILED:
         return NULL
-    if array is not NULL:
+    pml_take_pages(<char*>grown, before if before >= PIECE else 0, bytes)
+    if before < PIECE and array is not NULL:
         memcpy(grown, array, <size_t>before)
         free(array)
     return grown
