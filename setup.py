@@ -216,6 +216,7 @@ def extensions() -> list[Extension]:
         extension("pulsar_ml.harness.models.copies"),
         extension("pulsar_ml.harness.models.sequential"),
         extension("pulsar_ml.harness.subjects.threads", libraries=["pthread"]),
+        extension("pulsar_ml.harness.histories._lines"),
         extension("pulsar_ml.harness.linearize.search._answers"),
         extension("pulsar_ml.harness.linearize.search._native"),
         extension("pulsar_ml.harness.linearize._monitors"),

@@ -28,16 +28,20 @@ from pulsar_ml.harness.histories.headers import (
 )
 from pulsar_ml.harness.histories.history import (
     CRASHED,
+    MOST_ARGUMENTS,
     RETURNED,
+    VALUE,
     History,
     Operation,
     Signature,
+    frozen,
     history_of,
 )
 from pulsar_ml.input_files import bounded_text, one_line, plain
 from pulsar_ml.versioned_json import check_keys, check_object, decode, mismatch
 
 MOST_BYTES = 1 << 30  # length of a history in text
+LONG = 1 << 16  # length of a text for which another reader is loaded
 TABLES = (".parquet", ".arrow")
 FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
 FORMS = ("parquet", "arrow", "jsonl", "edn", "log")
@@ -151,6 +155,8 @@ def thread_of(history: History, number: int) -> int | str:
 
 
 def load_lines(text: str, name: str, *, keyed: bool, failed_cas: bool = False) -> History:
+    if (plain := plain_lines(text, name)) is not None:
+        return plain
     numbered = [
         (number, decode(line, f"line {number} of {name}"))
         for number, line in enumerate(text.splitlines(), 1)
@@ -160,8 +166,7 @@ def load_lines(text: str, name: str, *, keyed: bool, failed_cas: bool = False) -
     if not lines:
         raise BadRecordError(f"{name} is empty; a history has at least a first line")
     if isinstance(lines[0], dict) and "kind" in lines[0]:
-        first = check_object(lines[0], name, kind=KIND, versions=(VERSION,))
-        content = check_keys(first, LINES_KEYS, name, optional=OPTIONAL)
+        content = described_by(lines[0], name)
         if content["operations"] != len(lines) - 1:
             raise BadRecordError(
                 f"{name} is truncated: it should have {content['operations']} operations, it has "
@@ -173,6 +178,40 @@ def load_lines(text: str, name: str, *, keyed: bool, failed_cas: bool = False) -
 
         return from_events(numbered, name, keyed=keyed, failed_cas=failed_cas)
     return from_operations(numbered, name)
+
+
+def plain_lines(text: str, name: str) -> History | None:
+    """Return the history of lines of the plain shape; None for others, or with a mistake."""
+    if len(text) < LONG or any(sign in text for sign in "\x85\u2028\u2029"):
+        return None
+    first, _, _ = text.partition("\n")
+    if len(first.splitlines()) != 1:
+        return None
+    try:
+        content = json.loads(first)
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(content, dict) or "type" in content:
+        return None
+    from pulsar_ml.harness.histories._lines import operations
+
+    described = "kind" in content
+    begin, number = (len(first.encode()) + 1, 2) if described else (0, 1)
+    found = operations(text, begin, number)
+    if found is None or (described and content.get("operations") != len(found[0])):
+        return None
+    records, values, names, numbers = found
+    signatures = tuple(Signature(name, MOST_ARGUMENTS, VALUE) for name in names)
+    history = History(
+        signatures, frozen(records), tuple(values), "file", numbers=tuple(numbers)
+    )
+    return with_words(described_by(content, name), history, name) if described else history
+
+
+def described_by(line: Any, name: str) -> dict[str, Any]:
+    """Return what the first line of a file says about its operations."""
+    first = check_object(line, name, kind=KIND, versions=(VERSION,))
+    return check_keys(first, LINES_KEYS, name, optional=OPTIONAL)
 
 
 def with_words(content: Mapping[str, Any], history: History, name: str) -> History:

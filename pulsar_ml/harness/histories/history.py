@@ -343,6 +343,9 @@ def is_number(stamp: object) -> bool:
     return isinstance(stamp, Fraction | Decimal)
 
 
+SCALARS = frozenset({type(None), bool, int, float, str})
+
+
 class Values:
     """Numbers for distinct values; 1, 1.0 and True are three values."""
 
@@ -351,8 +354,10 @@ class Values:
         self.numbers: dict[object, int] = {}
 
     def number(self, value: object) -> int:
-        value = as_value(value)
-        key = distinct(value)
+        key: object = (type(value), value)
+        if type(value) not in SCALARS:
+            value = as_value(value)
+            key = distinct(value)
         number = self.numbers.get(key)
         if number is None:
             number = self.numbers[key] = len(self.values)

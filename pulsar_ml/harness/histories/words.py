@@ -29,14 +29,17 @@ def with_signatures(
     """
     numbers = {signature.name: code for code, signature in enumerate(signatures)}
     records = history.records.copy()
-    for index in range(len(history)):
+    used = sorted(set(records["operation"].tolist()))
+    for name in (history.signatures[code].name for code in used):
+        if name not in numbers:
+            raise ValueError(f"operation {name!r} is not among the signatures")
+    codes = np.array([numbers.get(one.name, -1) for one in history.signatures], np.int32)
+    if len(records):
+        records["operation"] = codes[records["operation"]]
+    encoded = np.array([one.result != VALUE for one in signatures], np.bool_)
+    for index in np.flatnonzero(encoded[records["operation"]]).tolist():
         call = history.call(index)
-        if call.name not in numbers:
-            raise ValueError(f"operation {call.name!r} is not among the signatures")
         signature = signatures[numbers[call.name]]
-        records["operation"][index] = numbers[call.name]
-        if signature.result == VALUE:
-            continue
         if len(call.arguments) != signature.arguments:
             raise ValueError(f"{call} should have {signature.arguments} arguments")
         words: list[Any] = list(call.arguments)

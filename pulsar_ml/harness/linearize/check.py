@@ -252,7 +252,9 @@ class Check:
             return self.outcome(part, most, native)
 
         waiting = parts
-        with Rounds(search, parts, self.effort, self.searches.options) as run:
+        # A native search of all parts was alone for as long before.
+        alone = rounds.SECONDS_ALONE if native is None else 0.0
+        with Rounds(search, parts, self.effort, self.searches.options, alone) as run:
             self.deaths = run.workers.deaths
             while waiting:
                 again: list[Open] = []

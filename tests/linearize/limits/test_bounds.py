@@ -305,16 +305,16 @@ def peak(kind: str, memory: int) -> float:
     return (int(found[1]) * 1024 - before) / memory
 
 
-# The dictionary of a model's states doubles close to some of these limits. Arrays of searches
-# double when there is room for the old one and the new one together.
+# The dictionary of a model's states, or a table of a search, doubles close to these limits; searches
+# stopped at 0.64 to 0.79 of them while arrays that grew were there twice.
 @pytest.mark.parametrize(
-    ("kind", "mebibytes", "least"),
+    ("kind", "mebibytes"),
     [
-        *(("model", size, 0.8) for size in (22, 24, 26, 96)),
-        *((kind, 24, 0.4) for kind in ("priority queue", "queue", "stack", "exchanges", "crashes")),
+        *(("model", size) for size in (22, 24, 26, 96)),
+        *(("priority queue", 30), ("queue", 30), ("stack", 36), ("exchanges", 24), ("crashes", 24)),
     ],
 )
-def test_memory_is_within_a_tenth_of_its_bound(kind: str, mebibytes: int, least: float) -> None:
+def test_memory_is_within_a_tenth_of_its_bound(kind: str, mebibytes: int) -> None:
     program = (
         "from tests.linearize.limits.test_bounds import peak\n"
         f"print(peak({kind!r}, {mebibytes} << 20))\n"
@@ -323,4 +323,4 @@ def test_memory_is_within_a_tenth_of_its_bound(kind: str, mebibytes: int, least:
         [sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False
     )
     assert done.returncode == 0, done.stderr
-    assert least < float(done.stdout) < 1.1
+    assert 0.8 < float(done.stdout) < 1.1

@@ -8,6 +8,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint64_t, uint8_
 from libc.stdlib cimport free, malloc, qsort
 from libc.string cimport memset
 from pulsar_ml.harness.linearize.deadline cimport Deadline
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_free
 
 
@@ -155,9 +156,9 @@ cdef inline void cell_free_calls(Cell* c) noexcept nogil:
 cdef inline void cell_free(Cell* c) noexcept nogil:
     cell_free_calls(c)
     free(c.listed)
-    free(c.variants)
-    free(c.nodes)
-    free(c.choices)
+    array_free(c.variants, c.variants_room)
+    array_free(c.nodes, c.nodes_room * <int64_t>sizeof(Node))
+    array_free(c.choices, c.choices_room * <int64_t>sizeof(Choice))
     pool_free(&c.seen)
     memset(c, 0, sizeof(Cell))
 

@@ -116,7 +116,7 @@ cdef inline int is_new(Cell* c) noexcept nogil:
             link = &variant.following
     if <size_t>(c.n_variants + 1) * variant_size(c) > <size_t>c.variants_room:
         least = c.variants_room + <int64_t>variant_size(c)
-        if 2 * least > c.limit // 2 and least > 4096:
+        if least > c.limit // 2 and least > 4096:
             return -1
         grown = array_grown(c.variants, &c.variants_room, least, 1)
         if grown is NULL:

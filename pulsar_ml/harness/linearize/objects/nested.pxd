@@ -20,7 +20,7 @@ from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
-from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
@@ -95,7 +95,7 @@ cdef inline void nested_free(Nested* s) noexcept nogil:
     pool_free(&s.frames)
     pool_free(&s.callers)
     pool_free(&s.exits)
-    free(s.waiting)
+    array_free(s.waiting, s.waiting_room * <int64_t>sizeof(int32_t))
     free(s.at)
     free(s.key)
     free(s.factor)
@@ -403,9 +403,9 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
 # Makes room for the list with which nested_place() works: a call and the nodes beside it are in it
 # at most once.
 cdef inline bint room_to_place(Nested* s) noexcept nogil:
-    cdef int64_t least = 2 * <int64_t>s.lanes.n_ops
+    cdef int64_t least = 4 * <int64_t>s.lanes.n_ops + 8
     cdef void* grown
-    if s.waiting_room >= 2 * least + 8:
+    if s.waiting_room >= least:
         return True
     grown = array_grown(s.waiting, &s.waiting_room, least, sizeof(int32_t))
     if grown is NULL:

@@ -23,7 +23,7 @@ from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
-from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
@@ -80,7 +80,7 @@ cdef inline void pairs_free(Pairs* p) noexcept nogil:
     free(p.key)
     free(p.factor)
     free(p.choices)
-    free(p.pairs)
+    array_free(p.pairs, p.room * <int64_t>sizeof(Pair))
     memset(p, 0, sizeof(Pairs))
 
 

@@ -14,7 +14,7 @@ from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
-from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
 from pulsar_ml.harness.linearize.objects.pairs cimport by_moment
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
@@ -66,7 +66,7 @@ cdef inline void ranked_free(Ranked* r) noexcept nogil:
     free(r.choices)
     free(r.count)
     free(r.there)
-    free(r.moves)
+    array_free(r.moves, r.room * <int64_t>sizeof(Move))
     memset(r, 0, sizeof(Ranked))
 
 

@@ -2,9 +2,8 @@
 # sequence is number 0.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
-from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown, slots_emptied
 from pulsar_ml.harness.linearize.search.pool cimport mixed
 
 
@@ -29,9 +28,9 @@ cdef struct Sequences:
 
 
 cdef inline void sequences_free(Sequences* s) noexcept nogil:
-    free(s.words)
-    free(s.all)
-    free(s.slots)
+    array_free(s.words, s.room * <int64_t>sizeof(int32_t))
+    array_free(s.all, s.count_room * <int64_t>sizeof(Sequence))
+    array_free(s.slots, 4 * <int64_t>(s.mask + 1))
     memset(s, 0, sizeof(Sequences))
 
 
@@ -41,18 +40,18 @@ cdef inline int64_t sequences_bytes(const Sequences* s) noexcept nogil:
 
 
 cdef inline bint sequences_slots(Sequences* s) noexcept nogil:
-    cdef uint64_t size = 2 * (s.mask + 1) if s.slots is not NULL else 256
-    cdef int32_t* slots = <int32_t*>calloc(size, sizeof(int32_t))
+    cdef int64_t before = <int64_t>s.mask + 1 if s.slots is not NULL else 0
+    cdef uint64_t size = 2 * <uint64_t>before if before else 256
+    cdef int32_t* slots = <int32_t*>slots_emptied(s.slots, 4 * before, 4 * <int64_t>size)
     cdef uint64_t at
     cdef int64_t i
     if slots is NULL:
-        return False
+        return before > 0 and 8 * s.count < 7 * before
     for i in range(s.count):
         at = s.all[i].hash & (size - 1)
         while slots[at]:
             at = (at + 1) & (size - 1)
         slots[at] = <int32_t>i + 1
-    free(s.slots)
     s.slots = slots
     s.mask = size - 1
     return True

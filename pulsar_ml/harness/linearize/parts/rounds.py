@@ -61,7 +61,12 @@ class Rounds:
     """
 
     def __init__(
-        self, search: Search, parts: Sequence[PartOfHistory], effort: Effort, options: Options
+        self,
+        search: Search,
+        parts: Sequence[PartOfHistory],
+        effort: Effort,
+        options: Options,
+        seconds_alone: float = SECONDS_ALONE,
     ) -> None:
         self.search = search
         self.effort = effort
@@ -71,7 +76,7 @@ class Rounds:
             count,
             lambda: _memory.limit(options.memory // count),
         )
-        self.began = time.monotonic()
+        self.alone_until = time.monotonic() + seconds_alone
 
     def __enter__(self) -> Self:
         return self
@@ -90,7 +95,7 @@ class Rounds:
         """Yield the outcome of each part, searched with at most as many steps as stand with it."""
         for place, (part, most) in enumerate(parts):
             several = self.workers.count > 1 and len(parts) - place > 1
-            if several and time.monotonic() - self.began >= SECONDS_ALONE:
+            if several and time.monotonic() >= self.alone_until:
                 yield from self.side_by_side(parts[place:])
                 return
             yield part, self.alone(part, most)

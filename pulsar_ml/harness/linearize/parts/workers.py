@@ -1,15 +1,18 @@
 """Workers: forked processes that do pieces of one check side by side.
 
 A worker is a fork of this process at the moment at which it begins, so the history and the model
-are not copied to it. It gets numbers of pieces and returns their results. A worker that dies loses
-nothing: its piece is given to a new worker once, and then ends in :class:`Death`.
+are not copied to it. It gets numbers of pieces and returns their results: one piece at first, and
+more at once while they take less time than their way. A worker that dies loses nothing: each of its
+pieces goes to a new worker once, alone, and then ends in :class:`Death`.
 """
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable, Generator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -21,6 +24,7 @@ if TYPE_CHECKING:  # imported when workers begin: most checks are over before
 
 MOST_DEATHS = 2  # of the workers of one piece; behind the last, the piece is lost
 PATIENCE = 5.0  # seconds for a worker that closed its pipe to end
+AT_ONCE = 0.01  # seconds of work that a worker gets at once, and after which it sends results
 
 
 class WorkerError(PulsarMlError, RuntimeError):
@@ -40,23 +44,34 @@ class Raised(NamedTuple):
 
 
 class Worker:
-    """One process, and the piece it works on; -1: none."""
+    """One process, and the pieces it works on. ``share``: how many it gets at once."""
 
     def __init__(self, work: Callable[[Any], Any], begin: Callable[[], None]) -> None:
         from multiprocessing import get_context
 
         fork = get_context("fork")
-        self.piece = -1
+        self.pieces: deque[int] = deque()
+        self.share = 1
+        self.begun = 0.0
         self.pipe, other = fork.Pipe()
         self.process = fork.Process(target=serve, args=(work, begin, other, self.pipe), daemon=True)
         self.process.start()
         other.close()
 
-    def give(self, piece: int, item: Any) -> None:
-        """Send the worker a piece. Its death is noticed later, by :meth:`Workers.results`."""
-        self.piece = piece
+    def give(self, pieces: Sequence[int], items: Sequence[Any]) -> None:
+        """Send the worker pieces. Its death is noticed later, by :meth:`Workers.results`."""
+        self.pieces.extend(pieces)
+        self.begun = time.monotonic()
         with suppress(OSError):
-            self.pipe.send(item)
+            self.pipe.send([items[piece] for piece in pieces])
+
+    def receive(self) -> list[tuple[int, Any]]:
+        """Return pieces with their results; EOFError or OSError when the worker died."""
+        results = [(self.pieces.popleft(), result) for result in self.pipe.recv()]
+        if not self.pieces:
+            took = time.monotonic() - self.begun
+            self.share = 2 * self.share if took < AT_ONCE else max(1, self.share // 2)
+        return results
 
     def how_it_died(self) -> str:
         self.process.join(PATIENCE)
@@ -120,7 +135,7 @@ class Workers:
 
     def results(self, items: Sequence[Any]) -> Generator[tuple[int, Any], None, None]:
         """Yield the number of each item with its result, as they come."""
-        waiting = list(range(len(items)))[::-1]
+        waiting = deque(range(len(items)))
         deaths = dict.fromkeys(waiting, 0)
         while len(self.workers) < min(self.count, len(items)):
             self.workers.append(Worker(self.work, self.begin))
@@ -128,33 +143,41 @@ class Workers:
         try:
             while left:
                 for worker in self.workers:
-                    if worker.piece < 0 and waiting:
-                        piece = waiting.pop()
-                        worker.give(piece, items[piece])
+                    if waiting and not worker.pieces:
+                        worker.give(self.next_of(waiting, worker.share, deaths), items)
                 for worker in self.ready():
-                    piece, worker.piece = worker.piece, -1
                     try:
-                        result = worker.pipe.recv()
+                        results = worker.receive()
                     except (EOFError, OSError):
+                        results = []
                         how = self.replace(worker)
-                        deaths[piece] += 1
-                        if deaths[piece] < MOST_DEATHS:
-                            waiting.append(piece)
-                            continue
-                        result = Death(how)
-                    left -= 1
-                    yield piece, result
+                        for piece in reversed(worker.pieces):
+                            deaths[piece] += 1
+                            if deaths[piece] < MOST_DEATHS:
+                                waiting.appendleft(piece)
+                            else:
+                                results.append((piece, Death(how)))
+                    left -= len(results)
+                    yield from results
         finally:
             # A consumer that stopped leaves workers with work that nobody needs.
-            for worker in [one for one in self.workers if one.piece >= 0]:
+            for worker in [one for one in self.workers if one.pieces]:
                 self.workers.remove(worker)
                 worker.end()
+
+    def next_of(self, waiting: deque[int], share: int, deaths: Mapping[int, int]) -> list[int]:
+        """Take the pieces that a worker gets at once; one alone that a worker died of."""
+        most = max(1, min(share, len(waiting) // (2 * self.count)))
+        pieces = [waiting.popleft()]
+        while len(pieces) < most and not deaths[pieces[0]] and not deaths[waiting[0]]:
+            pieces.append(waiting.popleft())
+        return pieces
 
     def ready(self) -> list[Worker]:
         """Wait for busy workers that have a result, or died."""
         from multiprocessing.connection import wait
 
-        busy: dict[Any, Worker] = {one.pipe: one for one in self.workers if one.piece >= 0}
+        busy: dict[Any, Worker] = {one.pipe: one for one in self.workers if one.pieces}
         return [busy[one] for one in wait(list(busy))]
 
     def replace(self, worker: Worker) -> str:
@@ -181,9 +204,15 @@ def serve(
     begin()
     with suppress(EOFError, OSError):
         while os.getppid() == parent:
-            item = pipe.recv()
-            try:
-                result = work(item)
-            except Exception as error:  # raised again by the parent, which does the item itself
-                result = Raised(f"{type(error).__name__}: {error}")
-            pipe.send(result)
+            results: list[Any] = []
+            sent = time.monotonic()
+            for item in pipe.recv():
+                try:
+                    results.append(work(item))
+                except Exception as error:  # raised again by the parent, which does it itself
+                    results.append(Raised(f"{type(error).__name__}: {error}"))
+                if time.monotonic() - sent >= AT_ONCE:
+                    pipe.send(results)
+                    results, sent = [], time.monotonic()
+            if results:
+                pipe.send(results)

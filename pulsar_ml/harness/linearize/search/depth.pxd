@@ -15,7 +15,7 @@
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint8_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
 from libc.string cimport memset
-from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
 from pulsar_ml.harness.linearize.search.ahead cimport (
     Ahead, CLOSED, Outlook, UNCLEAR, ahead_back, ahead_free, ahead_start, look, state_is_irrelevant,
 )
@@ -99,8 +99,8 @@ cdef inline void depth_free(Depth* d) noexcept nogil:
     free(d.at)
     free(d.factor)
     free(d.key)
-    free(d.steps)
-    free(d.best)
+    array_free(d.steps, d.steps_room * <int64_t>sizeof(Step))
+    array_free(d.best, d.best_room * <int64_t>sizeof(int32_t))
     memset(d, 0, sizeof(Depth))
 
 
@@ -135,7 +135,7 @@ cdef inline bint depth_reserve(Depth* d) noexcept nogil:
 
 cdef inline bint steps_reserve(Depth* d) noexcept nogil:
     cdef void* grown
-    if d.depth < d.steps_room:
+    if d.depth < d.steps_room and d.depth < d.best_room:
         return True
     grown = array_grown(d.best, &d.best_room, d.depth, sizeof(int32_t))
     if grown is NULL:

@@ -5,10 +5,8 @@
 # stamp.
 
 from libc.stdint cimport int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
 from libc.string cimport memcmp, memcpy, memset
-from pulsar_ml.harness.linearize.limits._memory cimport fits
-from pulsar_ml.harness.linearize.limits.arrays cimport MAPPED, PIECE
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_resized, room_for, slots_emptied
 
 
 cdef struct Pool:
@@ -16,16 +14,16 @@ cdef struct Pool:
     size_t stride         # the bytes from one member to the next
     size_t length         # the number of bytes that are compared
     int64_t used
-    int64_t room
+    int64_t room          # in bytes, as limit
     uint64_t* slots       # stamp << 32 | index + 1
     uint64_t mask
     uint32_t stamp
-    int64_t limit         # the most bytes of the pool
+    int64_t limit
 
 
 cdef enum:
     POOL_FULL = -1        # no memory, or above the limit
-    MANY_SLOTS = 1 << 16  # slots that are worth a look at the memory of the process
+    SURE = 128            # members that are within every limit
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -43,22 +41,19 @@ cdef inline void pool_clear(Pool* pool) noexcept nogil:
 
 # Empties the pool and sets the length of its members.
 cdef inline void pool_shape(Pool* pool, size_t length, size_t extra, int64_t limit) noexcept nogil:
-    cdef size_t stride = (length + extra + 7) // 8 * 8
-    if pool.stride:
-        pool.room = <int64_t>(pool.room * pool.stride // stride)
-    pool.stride = stride
+    pool.stride = (length + extra + 7) // 8 * 8
     pool.length = length
     pool.limit = limit
     pool_clear(pool)
 
 
 cdef inline int64_t pool_bytes(const Pool* pool) noexcept nogil:
-    return pool.room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
+    return pool.room + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
 
 
 cdef inline void pool_free(Pool* pool) noexcept nogil:
-    free(pool.bytes)
-    free(pool.slots)
+    array_free(pool.bytes, pool.room)
+    array_free(pool.slots, <int64_t>((pool.mask + 1) * sizeof(uint64_t)))
     memset(pool, 0, sizeof(Pool))
 
 
@@ -67,55 +62,43 @@ cdef inline uint8_t* pool_at(const Pool* pool, int64_t index) noexcept nogil:
 
 
 cdef inline bint pool_grow_slots(Pool* pool) noexcept nogil:
-    cdef uint64_t size = 2 * (pool.mask + 1) if pool.slots is not NULL else 256
+    cdef int64_t before = <int64_t>((pool.mask + 1) * sizeof(uint64_t)) if pool.slots is not NULL else 0
+    cdef int64_t bytes = 2 * before if before else 256 * <int64_t>sizeof(uint64_t)
+    cdef uint64_t mask = <uint64_t>bytes // sizeof(uint64_t) - 1
     cdef uint64_t* slots
-    cdef uint64_t i, at, old
-    cdef uint8_t* member
-    # For a moment there are the new slots and the old ones.
-    if pool.room * <int64_t>pool.stride + <int64_t>size * 12 > pool.limit and size > 256:
+    cdef uint64_t at
+    cdef int64_t i
+    if pool.room + bytes > pool.limit and before:
         return False
-    if size >= MANY_SLOTS and not fits(<int64_t>size * 8):
-        return False
-    slots = <uint64_t*>calloc(size, sizeof(uint64_t))
+    slots = <uint64_t*>slots_emptied(pool.slots, before, bytes)
     if slots is NULL:
         return False
-    if pool.slots is not NULL:
-        for i in range(pool.mask + 1):
-            old = pool.slots[i]
-            if old and (old >> 32) == pool.stamp:
-                # The last eight bytes of a member are its hash; see pool_add.
-                member = pool_at(pool, <int64_t>(<uint32_t>old) - 1)
-                at = (<uint64_t*>(member + pool.stride - 8))[0] & (size - 1)
-                while slots[at]:
-                    at = (at + 1) & (size - 1)
-                slots[at] = old
-        free(pool.slots)
-    elif pool.stamp == 0:
+    if pool.stamp == 0:
         pool.stamp = 1
+    for i in range(pool.used):
+        # The last eight bytes of a member are its hash; see pool_add.
+        at = (<uint64_t*>(pool_at(pool, i) + pool.stride - 8))[0] & mask
+        while slots[at]:
+            at = (at + 1) & mask
+        slots[at] = (<uint64_t>pool.stamp << 32) | <uint64_t>(i + 1)
     pool.slots = slots
-    pool.mask = size - 1
+    pool.mask = mask
     return True
 
 
 cdef inline bint pool_grow_bytes(Pool* pool) noexcept nogil:
-    cdef int64_t room = pool.room + pool.room // 2 if pool.room >= 64 else 128
-    cdef int64_t bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
-    cdef uint8_t* more
-    if pool.room * <int64_t>pool.stride >= MAPPED:
-        if not fits(PIECE):
-            return False
-        room = pool.room + PIECE // <int64_t>pool.stride + 1
-        bytes = room * <int64_t>pool.stride + <int64_t>((pool.mask + 1) * sizeof(uint64_t))
-    elif bytes >= PIECE and not fits(bytes):
+    cdef int64_t least = (pool.used + 1) * <int64_t>pool.stride
+    cdef int64_t slots = <int64_t>((pool.mask + 1) * sizeof(uint64_t))
+    cdef int64_t room = min(room_for(least, 1), pool.limit - slots)
+    cdef void* grown
+    if pool.used < SURE:
+        room = max(room, SURE * <int64_t>pool.stride)
+    if room < least or pool.used >= 0xFFFFFFFELL:
         return False
-    if bytes > pool.limit and room > 128:
+    grown = array_resized(pool.bytes, pool.room, room)
+    if grown is NULL:
         return False
-    if room >= 0xFFFFFFFELL:
-        return False
-    more = <uint8_t*>realloc(pool.bytes, <size_t>room * pool.stride)
-    if more is NULL:
-        return False
-    pool.bytes = more
+    pool.bytes = <uint8_t*>grown
     pool.room = room
     return True
 
@@ -126,7 +109,8 @@ cdef inline int64_t pool_add(Pool* pool, const void* key, uint64_t hash, bint* e
     cdef uint64_t at, slot
     cdef uint8_t* member
     if pool.slots is NULL or 4 * <uint64_t>pool.used >= 3 * (pool.mask + 1):
-        if not pool_grow_slots(pool):
+        # Without memory for twice as many slots, most of the free ones are taken.
+        if not pool_grow_slots(pool) and 8 * <uint64_t>pool.used >= 7 * pool.mask:
             return POOL_FULL
     at = hash & pool.mask
     entered[0] = False
@@ -138,7 +122,7 @@ cdef inline int64_t pool_add(Pool* pool, const void* key, uint64_t hash, bint* e
         if (<uint64_t*>(member + pool.stride - 8))[0] == hash and memcmp(member, key, pool.length) == 0:
             return <int64_t>(<uint32_t>slot) - 1
         at = (at + 1) & pool.mask
-    if pool.used == pool.room and not pool_grow_bytes(pool):
+    if (pool.used + 1) * <int64_t>pool.stride > pool.room and not pool_grow_bytes(pool):
         return POOL_FULL
     member = pool_at(pool, pool.used)
     memcpy(member, key, pool.length)

@@ -4,12 +4,12 @@
 # pair of a state and a symbol, and the answer is stored here.
 
 from libc.stdint cimport int32_t, int64_t, uint8_t, uint32_t, uint64_t
-from libc.stdlib cimport calloc, free, realloc
+from libc.stdlib cimport free, realloc
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
-from pulsar_ml.harness.linearize.limits._memory cimport fits
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown, array_resized
 from pulsar_ml.harness.linearize.search.pool cimport (
-    MANY_SLOTS, PIECE, Pool, mixed, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
+    Pool, mixed, pool_add, pool_at, pool_bytes, pool_free, pool_shape,
 )
 from pulsar_ml.sync.memory cimport prefetch
 
@@ -71,8 +71,8 @@ cdef inline void table_close(Table* table) noexcept nogil:
     free(table.resets)
     free(table.role)
     free(table.part)
-    free(table.slots)
-    free(table.several)
+    array_free(table.slots, <int64_t>((table.mask + 1) * sizeof(Transition)))
+    array_free(table.several, 4 * table.several_room)
     memset(table, 0, sizeof(Table))
 
 
@@ -104,25 +104,34 @@ cdef inline const int64_t* symbol_row(const Table* table, int64_t symbol) noexce
     return <const int64_t*>pool_at(&table.symbols, symbol)
 
 
+# Twice as many slots. The old ones are emptied one by one, from a free one on, and their transitions
+# entered again: each comes into the second half, or to a slot that was emptied already, so nothing
+# is there twice and no transition lies behind a slot that is emptied later.
 cdef inline bint table_grow(Table* table) noexcept nogil:
-    cdef uint64_t size = 2 * (table.mask + 1) if table.slots is not NULL else 1024
-    cdef Transition* slots
+    cdef uint64_t old = table.mask + 1 if table.slots is not NULL else 0
+    cdef uint64_t size = 2 * old if old else 1024
+    cdef uint64_t begin = 0
     cdef uint64_t i, at
-    if <int64_t>(size * sizeof(Transition)) > table.limit and size > 1024:
+    cdef Transition* slots
+    cdef Transition one
+    if <int64_t>(size * sizeof(Transition)) > table.limit and old:
         return False
-    if size >= MANY_SLOTS and not fits(<int64_t>(size * sizeof(Transition))):
-        return False
-    slots = <Transition*>calloc(size, sizeof(Transition))
+    slots = <Transition*>array_resized(table.slots, <int64_t>(old * sizeof(Transition)),
+                                       <int64_t>(size * sizeof(Transition)))
     if slots is NULL:
         return False
-    if table.slots is not NULL:
-        for i in range(table.mask + 1):
-            if table.slots[i].key:
-                at = mixed(table.slots[i].key) & (size - 1)
-                while slots[at].key:
-                    at = (at + 1) & (size - 1)
-                slots[at] = table.slots[i]
-        free(table.slots)
+    memset(slots + old, 0, (size - old) * sizeof(Transition))
+    while begin < old and slots[begin].key:
+        begin += 1
+    for i in range(old):
+        at = (begin + i) & (old - 1)
+        one = slots[at]
+        if one.key:
+            slots[at].key = 0
+            at = mixed(one.key) & (size - 1)
+            while slots[at].key:
+                at = (at + 1) & (size - 1)
+            slots[at] = one
     table.slots = slots
     table.mask = size - 1
     return True
@@ -162,24 +171,19 @@ cdef inline bint table_set(Table* table, int32_t state, int32_t symbol, const in
                            int32_t count) noexcept nogil:
     cdef uint64_t key = ((<uint64_t><uint32_t>state << 32) | <uint32_t>symbol) + 1
     cdef uint64_t at
-    cdef int64_t room
-    cdef int32_t* more
+    cdef void* grown
     cdef int32_t value = ILLEGAL
     if table.slots is NULL or 4 * table.used >= 3 * (table.mask + 1):
-        if not table_grow(table):
+        if not table_grow(table) and 8 * table.used >= 7 * table.mask:
             return False
     if count == 1:
         value = states[0]
     elif count > 1:
         if table.n_several + count + 1 > table.several_room:
-            room = 2 * (table.several_room + count + 1)
-            if room * 4 >= PIECE and not fits(room * 4):
+            grown = array_grown(table.several, &table.several_room, table.n_several + count + 1, 4)
+            if grown is NULL:
                 return False
-            more = <int32_t*>realloc(table.several, <size_t>room * sizeof(int32_t))
-            if more is NULL:
-                return False
-            table.several = more
-            table.several_room = room
+            table.several = <int32_t*>grown
         value = <int32_t>(SEVERAL - table.n_several)
         table.several[table.n_several] = count
         memcpy(table.several + table.n_several + 1, states, <size_t>count * sizeof(int32_t))

@@ -1,9 +1,8 @@
 # The values of map keys as numbers: 0 is no value, and each distinct text has another number.
 
 from libc.stdint cimport int32_t, int64_t, uint64_t
-from libc.stdlib cimport calloc, free
 from libc.string cimport memcmp, memcpy, memset
-from pulsar_ml.harness.linearize.limits.arrays cimport array_grown
+from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown, slots_emptied
 from pulsar_ml.harness.linearize.search.pool cimport mixed
 
 
@@ -29,9 +28,9 @@ cdef struct Texts:
 
 
 cdef inline void texts_free(Texts* t) noexcept nogil:
-    free(t.bytes)
-    free(t.texts)
-    free(t.slots)
+    array_free(t.bytes, t.room)
+    array_free(t.texts, t.texts_room * <int64_t>sizeof(Text))
+    array_free(t.slots, 4 * <int64_t>(t.mask + 1))
     memset(t, 0, sizeof(Texts))
 
 
@@ -61,18 +60,18 @@ cdef inline uint64_t hashed(uint64_t hash, const char* bytes, int64_t length) no
 
 
 cdef inline bint texts_grow_slots(Texts* t) noexcept nogil:
-    cdef uint64_t size = 2 * (t.mask + 1) if t.slots is not NULL else 256
-    cdef int32_t* slots = <int32_t*>calloc(size, sizeof(int32_t))
+    cdef int64_t before = <int64_t>t.mask + 1 if t.slots is not NULL else 0
+    cdef uint64_t size = 2 * <uint64_t>before if before else 256
+    cdef int32_t* slots = <int32_t*>slots_emptied(t.slots, 4 * before, 4 * <int64_t>size)
     cdef uint64_t at
     cdef int64_t i
     if slots is NULL:
-        return False
+        return before > 0 and 8 * t.count < 7 * before
     for i in range(1, t.count):
         at = mixed(t.texts[i].hash) & (size - 1)
         while slots[at]:
             at = (at + 1) & (size - 1)
         slots[at] = <int32_t>i
-    free(t.slots)
     t.slots = slots
     t.mask = size - 1
     return True
