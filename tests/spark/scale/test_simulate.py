@@ -28,10 +28,9 @@ def test_a_grid_gives_the_best_settings_for_a_broker_conf(
     workload, conf = tmp_path / "small.toml", tmp_path / "broker.conf"
     workload.write_text(WORKLOAD.replace("managedLedgerCacheSizeMB = 1\n", ""))
     conf.write_text("managedLedgerCacheSizeMB=1\nzookeeperServers=nowhere\n")
-    done = spark_jvm.run(
-        command, tmp_path, str(workload), "--broker-conf", str(conf), "--master", "local[2]", "--seeds", "1", "--json",
-        "--grid", "managedLedgerCacheEvictionPolicyName=lru,central_queue",
-    )  # fmt: skip
+    options = ["--master", "local[2]", "--seeds", "1", "--json", "--broker-conf", str(conf)]
+    options += ["--grid", "managedLedgerCacheEvictionPolicyName=lru,central_queue"]
+    done = spark_jvm.run(command, tmp_path, str(workload), *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["points"]
     assert len(found) == 3 - sum(bool(point["ties"]) for point in found)

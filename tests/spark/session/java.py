@@ -57,7 +57,8 @@ def quick_home() -> Path | None:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not program.exists():
             words = [sys.executable, "-c", SESSION, str(archive)]
-            subprocess.run(words, capture_output=True, cwd=folder, check=False)
+            python = {**os.environ, "PYSPARK_PYTHON": sys.executable}
+            subprocess.run(words, capture_output=True, cwd=folder, env=python, check=False)
             own = (
                 f"-Xshare:auto -XX:SharedArchiveFile={shlex.quote(str(archive))} "
                 if archive.exists()

@@ -27,7 +27,7 @@ from tests.spark.test_sweep import environment, patient
 
 
 def forget(gateway: object) -> None:
-    """What the end of a JVM leaves in PySpark: the next session is the first one."""
+    """PySpark without a JVM, as one that ended leaves it: the next session is the first one."""
     from pyspark import SparkContext
 
     SparkContext._gateway = SparkContext._jvm = None

@@ -36,7 +36,7 @@ def page(session: SparkSession, path: str) -> str:
 
 
 def seen_at(module: str) -> dict[str, Any]:
-    """What the pages of a live session say about a wave."""
+    """The pages of a live session, after a wave."""
     options = TrialOptions(module=module)
     plan = Plan(("counter", "tattler"), 0, 6, 2, options)
     job = Job("a-run", load_native(module).BUILD_ID, options)
