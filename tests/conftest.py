@@ -8,7 +8,7 @@ import shutil
 import signal
 import sys
 import sysconfig
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 from importlib.util import find_spec
 from pathlib import Path
 from types import ModuleType
@@ -19,6 +19,7 @@ from hypothesis import HealthCheck, settings
 from pulsar_ml.campaign.trial.trial import load_native
 from tests.harness.toys.build_toys import toys_path
 from tests.spark.session.java import quick_home
+from tests.spark.session.one_jvm import OneJvm
 
 # Equal examples in every run, and no limit of time, which a busy machine would meet.
 settings.register_profile(
@@ -37,6 +38,16 @@ def toys_so() -> Path:
 def toys(toys_so: Path) -> ModuleType:
     """The module of the toy subjects."""
     return load_native(str(toys_so))
+
+
+@pytest.fixture(scope="session")
+def spark_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneJvm]:
+    """The JVM of all tests whose point is not how a JVM starts or ends."""
+    jvm = OneJvm(tmp_path_factory.mktemp("jvm"))
+    try:
+        yield jvm
+    finally:
+        jvm.end()
 
 
 # The longest tests that no group starts first: one of them at the end would run alone.

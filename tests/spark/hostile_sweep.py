@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable
 from pathlib import Path
+from subprocess import CompletedProcess
 
 from pulsar_ml.campaign.store.store import read_trials, read_violations
 from pulsar_ml.campaign.trial.engines import program_of
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
 from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
-from tests.spark.sweep_suites import DEEDS, PEACE, SUITES, TOYS, deed_of
+from tests.spark.sweep_suites import DEEDS, PEACE, SUITES, deed_of
 from tests.spark.test_sweep import environment, sweep
 
 ROW_OF = {"leaves processes": "processes", "forks without end": "processes"}
@@ -34,20 +35,20 @@ def seeds_with_every_deed() -> range:
     return range(count)
 
 
-def check(directory: Path, runner: Sequence[str]) -> None:
-    """Run a sweep in which some seeds are hostile: every other row is as if they were not."""
+def check(directory: Path, swept: Callable[..., CompletedProcess[str]]) -> None:
+    """Every row that ``swept`` gives beside hostile seeds is as if they were not."""
     seeds = seeds_with_every_deed()
     hostile = deeds(seeds)
     command = [*("--suite", "hostile", "--seeds", str(len(seeds)), "--chunk-size", "20")]
     command += ["--module", "sweep_suites", "--json"]
     found = {}
-    conf = ["--conf", f"spark.executorEnv.{TOYS}={toys_path()}"] if "--master" in runner else []
-    for name, more, env in (
-        ("hostile", (*runner, *conf), environment()),
-        ("peaceful", ("--runner", "inline"), environment(**{PEACE: "1"})),
-    ):
+    for name in ("hostile", "peaceful"):
         (directory / name).mkdir()
-        done = sweep(directory / name, *command, *more, env=env)
+        if name == "hostile":
+            done = swept(directory / name, *command)
+        else:
+            peace = environment(**{PEACE: "1"})
+            done = sweep(directory / name, *command, "--runner", "inline", env=peace)
         assert done.returncode == (1 if name == "hostile" else 0), done.stderr
         assert json.loads(done.stdout)["status"] == "finished"
         found[name] = read_trials(directory / name / "out")

@@ -22,9 +22,10 @@ from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from tests import ROOT
 from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.one_jvm import OneJvm
 from tests.spark.session.test_tasks import REGISTRY as TOY_SUITES
 from tests.spark.session.test_tasks import batches
-from tests.spark.test_sweep import TIMEOUT, environment, sweep
+from tests.spark.test_sweep import TIMEOUT, environment
 
 EXACT = "the failure was made again, step by step"
 
@@ -60,7 +61,7 @@ def test_a_racy_toy_is_reported_and_the_printed_command_makes_it_again(
 
 
 @pytest.mark.xdist_group("spark")
-def test_executors_and_a_pool_give_the_same_rows(tmp_path: Path) -> None:
+def test_executors_and_a_pool_give_the_same_rows(tmp_path: Path, spark_jvm: OneJvm) -> None:
     options = [
         "--engine",
         "controlled",
@@ -74,10 +75,10 @@ def test_executors_and_a_pool_give_the_same_rows(tmp_path: Path) -> None:
     options += ["--seeds", "8", "--chunk-size", "4", "--executions", "150", "--mode", "tso"]
     options += ["--module", str(toys_path(checked=True)), "--json"]
     results = []
-    for number, place in enumerate((["--master", "local-cluster[1,1,1024]"], ["--runner", "pool"])):
+    for number, place in enumerate((["--master", "local[2]"], ["--runner", "pool"])):
         directory = tmp_path / str(number)
         directory.mkdir()
-        done = sweep(directory, *options, *place)
+        done = spark_jvm.sweep(directory, *options, *place)
         assert done.returncode == 1, done.stderr
         results.append(json.loads(done.stdout))
     for read in (read_trials, read_violations):

@@ -20,6 +20,7 @@ from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED
 from pulsar_ml.sweep.forever import publish
 from tests.harness.toys.build_toys import toys_path
 from tests.spark.machines.test_kills import Gate, everything, gated_seeds, kill
+from tests.spark.session.one_jvm import OneJvm
 from tests.spark.sweep_suites import GATE, TOYS
 from tests.spark.test_sweep import DRIVER, TIMEOUT, environment
 
@@ -170,21 +171,17 @@ class Night:
         self._directory = directory
         outcome = {TOYS: str(toys_path()), GATE: str(self.gate.directory)}
         self._env = environment(**outcome)
-        self._command = [
-            sys.executable,
-            "-c",
-            DRIVER,
-            "--suites",
-            "sweep_suites",
-            "--module",
-            "sweep_suites",
-        ]
-        self._command += ["--suite", "gated", *COMMON, "--out", "out"]
+        self.options = ["--suites", "sweep_suites", "--module", "sweep_suites"]
+        self.options += ["--suite", "gated", *COMMON, "--out", "out"]
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [*self._command, *more], cwd=self._directory, env=self._env, stdout=log, stderr=log
+                [sys.executable, "-c", DRIVER, *self.options, *more],
+                cwd=self._directory,
+                env=self._env,
+                stdout=log,
+                stderr=log,
             )
 
     def seeds(self) -> list[int]:
@@ -228,7 +225,9 @@ def test_a_pool_is_killed_and_stopped_and_goes_on(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_stream_is_killed_and_stopped_and_goes_on_also_behind_a_pool(tmp_path: Path) -> None:
+def test_a_stream_is_killed_and_stopped_and_goes_on_also_behind_a_pool(
+    tmp_path: Path, spark_jvm: OneJvm
+) -> None:
     night = Night(tmp_path)
     outcome = {TOYS: str(toys_path()), GATE: str(night.gate.directory)}
     spark = ["--master", "local[2]", "--task-cpus", "1"]
@@ -240,6 +239,7 @@ def test_a_stream_is_killed_and_stopped_and_goes_on_also_behind_a_pool(tmp_path:
     assert night.start("--runner", "pool", "--workers", "2", "--waves", "1").wait(TIMEOUT) == 0
     assert night.seeds() == list(range(12))
     assert not (night.out / "checkpoint").exists(), "a stream that goes on begins behind the pool"
-    assert night.start(*spark, "--waves", "2").wait(TIMEOUT) == 0, night.log.read_text()
+    done = spark_jvm.run(main, tmp_path, *night.options, *spark, "--waves", "2", **outcome)
+    assert done.returncode == 0, done.stderr
     assert [path.name for path in (night.out / "checkpoint").iterdir()] == ["from-6"]
     assert night.seeds() == list(range(20))

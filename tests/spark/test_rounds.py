@@ -14,7 +14,7 @@ from pulsar_ml.campaign.store.store import read_trials, waves_of
 from pulsar_ml.cli.find.sweep import command as main
 from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
-from tests.spark.test_sweep import sweep
+from tests.spark.session.one_jvm import OneJvm
 
 COMMON = [
     "--engine",
@@ -123,13 +123,13 @@ def test_a_killed_sweep_in_rounds_goes_on_with_nothing_but_its_directory(
 
 @pytest.mark.xdist_group("spark")
 def test_spark_goes_on_with_the_same_rounds(
-    undisturbed: tuple[Path, Result], tmp_path: Path
+    undisturbed: tuple[Path, Result], tmp_path: Path, spark_jvm: OneJvm
 ) -> None:
     run = killed(undisturbed[0], tmp_path / "run")
     shutil.move(run, tmp_path / "out")
     run = tmp_path / "out"
     resumed = ["--resume", "out", "--trust", "--runner", "spark", "--master", "local[2]"]
-    done = sweep(tmp_path, *resumed)
+    done = spark_jvm.sweep(tmp_path, *resumed)
     assert done.returncode == 0, done.stderr
     assert stable_rows(read_trials(run)) == stable_rows(read_trials(undisturbed[0]))
     assert rounds_in(run) == rounds_in(undisturbed[0])
@@ -173,12 +173,12 @@ def test_a_killed_guided_sweep_goes_on_with_its_corpus(guided: Path, tmp_path: P
 
 
 @pytest.mark.xdist_group("spark")
-def test_executors_of_spark_get_the_corpus(guided: Path, tmp_path: Path) -> None:
+def test_executors_of_spark_get_the_corpus(guided: Path, tmp_path: Path, spark_jvm: OneJvm) -> None:
     """Rows of guided trials are those of one process: the corpus alone decides about them."""
     run = killed(guided, tmp_path / "run")
     shutil.move(run, tmp_path / "out")
     resumed = ["--resume", "out", "--trust", "--runner", "spark", "--master", "local[2]"]
-    done = sweep(tmp_path, *resumed)
+    done = spark_jvm.sweep(tmp_path, *resumed)
     assert done.returncode == 0, done.stderr
     assert stable_rows(read_trials(tmp_path / "out")) == stable_rows(read_trials(guided))
     assert rounds_in(tmp_path / "out") == rounds_in(guided)

@@ -28,12 +28,12 @@ from pulsar_ml.distributed.tasks import ExecutorError, ledger_rows, rows_of
 from tests.campaign.rows import stable_rows
 from tests.campaign.store.test_ledger import rows
 from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.one_jvm import OneJvm
 from tests.spark.session.test_tasks import batches, work
-from tests.spark.test_sweep import sweep
 
 
 @pytest.mark.xdist_group("spark")
-def test_executors_leave_the_run_that_the_driver_would(tmp_path: Path) -> None:
+def test_executors_leave_the_run_that_the_driver_would(tmp_path: Path, spark_jvm: OneJvm) -> None:
     options = ["--engine", "controlled", "--suite", "racy", "--suite", "counter", "--seeds", "24"]
     options += ["--executions", "60", "--module", str(toys_path(checked=True)), "--json"]
     # Chunks of one trial, and then tasks of as many as take 0.2 seconds.
@@ -44,7 +44,7 @@ def test_executors_leave_the_run_that_the_driver_would(tmp_path: Path) -> None:
     ):
         directory = tmp_path / str(number)
         directory.mkdir()
-        done = sweep(directory, *options, *place)
+        done = spark_jvm.sweep(directory, *options, *place)
         assert done.returncode == 1, done.stderr
         results.append(json.loads(done.stdout))
     staged, inline = (tmp_path / name / "out" for name in ("0", "1"))

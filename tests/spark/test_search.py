@@ -18,8 +18,8 @@ from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.cli import main as cli
 from pulsar_ml.cli.find.sweep import command as main
 from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.one_jvm import OneJvm
 from tests.spark.session.test_tasks import REGISTRY as TOY_SUITES
-from tests.spark.test_sweep import sweep
 
 SMALL = ["--engine", "controlled", "--mode", "sc", "--operations", "1", "--threads", "2"]
 SEARCH = [*SMALL, "--strategy", "preemptions", "--bound", "2", "--suite", "counter"]
@@ -153,7 +153,7 @@ def test_a_program_that_fails_is_not_exhausted(tmp_path: Path) -> None:
 
 
 @pytest.mark.xdist_group("spark")
-def test_executors_share_a_search(tmp_path: Path) -> None:
+def test_executors_share_a_search(tmp_path: Path, spark_jvm: OneJvm) -> None:
     options = [*SEARCH, "--seeds", "1", "--exhaust", "--executions", "8", "--parts", "6"]
     here = sweep_here(*options, "--out", str(tmp_path / "here"))
     assert here.exit_code == 0, here.output
@@ -165,7 +165,7 @@ def test_executors_share_a_search(tmp_path: Path) -> None:
         "--master",
         "local[2]",
     ]
-    done = sweep(tmp_path, *options, "--out", str(tmp_path / "run"))
+    done = spark_jvm.sweep(tmp_path, *options, "--out", str(tmp_path / "run"))
     assert done.returncode == 0, done.stderr
     assert parts(tmp_path / "run") == parts(tmp_path / "here")
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -14,6 +13,7 @@ from pulsar_ml.cli.understand.shrink import command as main
 from tests import ROOT
 from tests.campaign.test_shrinking import REGISTRY, files, four, large, rogue, run_of
 from tests.report.kit import row, write_run
+from tests.spark.session.one_jvm import OneJvm
 from tests.spark.test_sweep import TIMEOUT, environment
 
 POOL = ["--runner", "pool", "--workers", "2", "--executions", "20000"]
@@ -64,15 +64,14 @@ def test_the_second_time_there_is_nothing_left_to_do(pooled: tuple[Path, Result]
 
 
 @pytest.mark.xdist_group("spark")
-def test_executors_find_the_same(pooled: tuple[Path, Result], tmp_path: Path) -> None:
+def test_executors_find_the_same(
+    pooled: tuple[Path, Result], tmp_path: Path, spark_jvm: OneJvm
+) -> None:
     run = run_of(
         tmp_path / "run", large("racy"), large("counter", "T01"), rogue("ends_the_process")
     )
-    done = subprocess.run(
-        [sys.executable, "-m", "spark.shrink", str(run), "--trust", "--executions", "20000",
-         "--master", "local[2]"],
-        cwd=ROOT, env=environment(), capture_output=True, text=True, timeout=TIMEOUT,
-    )  # fmt: skip
+    options = ["--trust", "--executions", "20000", "--master", "local[2]"]
+    done = spark_jvm.run(main, tmp_path, str(run), *options)
     assert done.returncode == 4, done.stderr
     assert "3 failures: 2 smaller than recorded" in done.stdout and "exit status 3" in done.stdout
     found = files(run)

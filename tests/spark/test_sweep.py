@@ -14,6 +14,7 @@ import sys
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 
@@ -25,6 +26,9 @@ from pulsar_ml.suites.registry import SUITES
 from tests import ROOT
 from tests.harness.toys.build_toys import toys_path
 from tests.spark.sweep_suites import TOYS
+
+if TYPE_CHECKING:
+    from tests.spark.session.one_jvm import OneJvm
 
 # Puts the checkout and the suites on the path of the driver only: an environment variable would
 # also reach the executors.
@@ -53,14 +57,13 @@ def patient(options: Sequence[str]) -> list[str]:
 
 
 def sweep(
-    directory: Path, *options: str, env: Mapping[str, str] | None = None, first: Path = ROOT
+    directory: Path, *options: str, env: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
-    driver = DRIVER.replace("[:0] = [", f"[:0] = [{str(first)!r}, ")
     return subprocess.run(
         [
             sys.executable,
             "-c",
-            driver,
+            DRIVER,
             "--suites",
             "sweep_suites",
             "--out",
@@ -232,24 +235,12 @@ def test_without_java_one_sentence_names_the_package(tmp_path: Path) -> None:
 
 @pytest.mark.xdist_group("spark")
 @pytest.mark.parametrize("engine", [[], ["--engine", "controlled", "--executions", "20"]])
-def test_executors_ask_the_model_of_every_suite(tmp_path: Path, engine: list[str]) -> None:
+def test_executors_ask_the_model_of_every_suite(
+    tmp_path: Path, engine: list[str], spark_jvm: OneJvm
+) -> None:
     """Executors report what a model refuses, too; see tests/stress/test_judged.py."""
-    # One package is shipped, that of the suites; these are made of those of the checkout.
-    package = tmp_path / "first" / "stress"
-    shutil.copytree(
-        ROOT / "stress", package, ignore=shutil.ignore_patterns("mutants", "__pycache__")
-    )
-    shutil.copy(ROOT / "tests" / "spark" / "contrary_suites.py", package / "contrary.py")
-    options = [
-        "--suites",
-        "stress.contrary",
-        "--seeds",
-        "1",
-        *engine,
-        "--master",
-        "local-cluster[1,1,1024]",
-    ]
-    done = sweep(tmp_path, *options, "--json", first=package.parent)
+    options = ["--suites", "contrary_suites", "--seeds", "1", *engine, "--master", "local[2]"]
+    done = spark_jvm.sweep(tmp_path, *options, "--json")
     assert done.returncode == 1, done.stdout + done.stderr
     found = {
         row["suite"]: row["invariant"] for row in read_violations(tmp_path / "out").to_pylist()

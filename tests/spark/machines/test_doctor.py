@@ -7,15 +7,17 @@ import json
 import subprocess
 import sys
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from rich.console import Console
 
-from pulsar_ml.cli.distribute.doctor import report
+from pulsar_ml.cli.distribute.doctor import command, report
 from pulsar_ml.distributed.machines import examine as examination
 from pulsar_ml.distributed.machines.check import differences, remarks
 from pulsar_ml.distributed.machines.examine import Machine, examine, known_trace
 from tests import ROOT
+from tests.spark.session.one_jvm import OneJvm
 
 
 @pytest.fixture(scope="module")
@@ -78,9 +80,8 @@ def test_a_module_without_hooks_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.xdist_group("spark")
-def test_the_command_looks_at_each_executor() -> None:
-    command = [sys.executable, "-m", "spark.doctor", "--master", "local[1]", "--json"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+def test_the_command_looks_at_each_executor(tmp_path: Path, spark_jvm: OneJvm) -> None:
+    done = spark_jvm.run(command, tmp_path, "--master", "local[1]", "--json")
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(done.stdout)
     [executor] = result["executors"]
@@ -89,7 +90,7 @@ def test_the_command_looks_at_each_executor() -> None:
 
 
 def test_a_master_that_no_spark_knows_is_a_usage_error() -> None:
-    command = [sys.executable, "-m", "spark.doctor", "--master", "nowhere"]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True)
+    words = [sys.executable, "-m", "spark.doctor", "--master", "nowhere"]
+    done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True)
     assert done.returncode == 2
     assert "does not know the master 'nowhere'" in done.stderr

@@ -25,8 +25,9 @@ from tests import ROOT
 from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
 from tests.spark import hostile_sweep
+from tests.spark.session.one_jvm import OneJvm
 from tests.spark.sweep_suites import GATE, SUITES, TOYS
-from tests.spark.test_sweep import DRIVER, TIMEOUT, environment, patient
+from tests.spark.test_sweep import DRIVER, TIMEOUT, environment, patient, sweep
 
 SEEDS = 16
 NEAR = (3, 7, 10, 13)  # each in a wave of its own: two chunks of two seeds
@@ -86,8 +87,8 @@ class Sweep:
         self.directory = directory
         self.log = directory / "log"
         toys = str(toys_path())
-        self._command = [
-            *(sys.executable, "-c", DRIVER, "--suites", "sweep_suites", "--module", "sweep_suites"),
+        self.options = [
+            *("--suites", "sweep_suites", "--module", "sweep_suites"),
             *(
                 "--suite",
                 "gated",
@@ -102,12 +103,16 @@ class Sweep:
         ]
         self.env = environment(**{TOYS: toys, GATE: str(gate.directory)})
         for name, value in ((TOYS, toys), (GATE, str(gate.directory))):
-            self._command += ["--conf", f"spark.executorEnv.{name}={value}"]
+            self.options += ["--conf", f"spark.executorEnv.{name}={value}"]
 
     def start(self, *more: str) -> subprocess.Popen[bytes]:
         with self.log.open("ab") as log:
             return subprocess.Popen(
-                [*self._command, *more], cwd=self.directory, env=self.env, stdout=log, stderr=log
+                [sys.executable, "-c", DRIVER, *self.options, *more],
+                cwd=self.directory,
+                env=self.env,
+                stdout=log,
+                stderr=log,
             )
 
 
@@ -249,7 +254,15 @@ def test_a_trial_that_waits_for_ever_is_reported_and_made_again(tmp_path: Path) 
 
 
 def test_hostile_seeds_cost_their_own_rows_in_a_pool(tmp_path: Path) -> None:
-    hostile_sweep.check(tmp_path, POOL)
+    hostile_sweep.check(tmp_path, lambda directory, *options: sweep(directory, *options, *POOL))
+
+
+QUICK = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
+
+
+def on_cluster(master: str) -> list[str]:
+    conf = ["--conf", f"spark.executor.extraJavaOptions={QUICK}"]
+    return ["--master", master, "--task-cpus", "1", *conf]
 
 
 STEPS = [(python_worker, False), (executor, False), (only_driver, True), (everything, True)]
@@ -264,30 +277,26 @@ def test_executors_in_processes_of_their_own(
 ) -> None:
     gate = Gate(tmp_path / "gate")
     story(
-        Sweep(tmp_path, ["--master", "local-cluster[2,1,1024]", "--rows", rows], gate), gate, steps
+        Sweep(tmp_path, ["--master", "local-cluster[1,2,1024]", "--rows", rows], gate), gate, steps
     )
     assert not (tmp_path / "out" / ".staging").exists()
 
 
 @pytest.mark.xdist_group("spark")
-def test_hostile_seeds_cost_their_own_rows_on_executors(tmp_path: Path) -> None:
-    runner = ["--master", "local-cluster[2,1,1024]", "--rows", "executors"]
-    hostile_sweep.check(tmp_path, runner)
+def test_a_standalone_cluster(tmp_path: Path, master: str) -> None:
+    gate = Gate(tmp_path / "gate")
+    options = [*on_cluster(master), "--conf", f"spark.driver.extraJavaOptions={QUICK}"]
+    # test_executors_in_processes_of_their_own takes all steps.
+    story(Sweep(tmp_path, options, gate), gate, [(executor, False), (only_driver, True)])
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_standalone_cluster(tmp_path: Path, master: str) -> None:
-    gate = Gate(tmp_path / "gate")
-    quick = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
-    options = [
-        "--master",
-        master,
-        "--task-cpus",
-        "1",
-        "--conf",
-        f"spark.driver.extraJavaOptions={quick}",
-    ]
-    options += ["--conf", f"spark.executor.extraJavaOptions={quick}"]
-    # test_executors_in_processes_of_their_own takes all steps.
-    story(Sweep(tmp_path, options, gate), gate, [(executor, False), (only_driver, True)])
-    hostile_sweep.check(tmp_path, options)
+def test_hostile_seeds_cost_their_own_rows_on_executors(
+    tmp_path: Path, master: str, spark_jvm: OneJvm
+) -> None:
+    conf = ["--conf", f"spark.executorEnv.{TOYS}={toys_path()}", "--rows", "executors"]
+
+    def swept(directory: Path, *options: str) -> subprocess.CompletedProcess[str]:
+        return spark_jvm.sweep(directory, *options, *on_cluster(master), *conf)
+
+    hostile_sweep.check(tmp_path, swept)

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
-import sys
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,6 +15,7 @@ from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.trial.chunk import run_chunk
 from pulsar_ml.cli.distribute.scale import (
     TRIALS,
+    command,
     costs_table,
     predicted_table,
     seconds,
@@ -27,7 +26,7 @@ from pulsar_ml.distributed.scale.bench import JOB
 from pulsar_ml.distributed.scale.costs import Costs, Load, predict, smallest_trial
 from pulsar_ml.distributed.scale.trivial import SUITES, rows, trial
 from tests import ROOT
-from tests.spark.test_sweep import TIMEOUT, environment
+from tests.spark.session.one_jvm import OneJvm
 
 PAGE = (ROOT / "docs" / "scale.md").read_text()
 FREE = Costs(
@@ -140,10 +139,8 @@ def test_the_page_has_the_tables_of_the_command() -> None:
 
 
 @pytest.mark.xdist_group("spark")
-def test_the_command_measures_and_simulates(tmp_path: Path) -> None:
-    command = [
-        "-m",
-        "spark.scale",
+def test_the_command_measures_and_simulates(tmp_path: Path, spark_jvm: OneJvm) -> None:
+    options = [
         "--measure-rows",
         "2000",
         "--measure-tasks",
@@ -152,10 +149,7 @@ def test_the_command_measures_and_simulates(tmp_path: Path) -> None:
         "30000",
         "--json",
     ]
-    done = subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment(), capture_output=True, text=True,
-        timeout=TIMEOUT,
-    )  # fmt: skip
+    done = spark_jvm.run(command, tmp_path, *options)
     assert done.returncode == 0, done.stderr
     result = json.loads(done.stdout)
     (found,) = result["simulated"]

@@ -10,8 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from pulsar_ml.cli.cache.simulate import command
 from tests import ROOT
 from tests.simulate.test_command import WORKLOAD
+from tests.spark.session.one_jvm import OneJvm
 
 
 def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
@@ -20,14 +22,15 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_grid_gives_the_best_settings_for_a_broker_conf(tmp_path: Path) -> None:
+def test_a_grid_gives_the_best_settings_for_a_broker_conf(
+    tmp_path: Path, spark_jvm: OneJvm
+) -> None:
     workload, conf = tmp_path / "small.toml", tmp_path / "broker.conf"
     workload.write_text(WORKLOAD.replace("managedLedgerCacheSizeMB = 1\n", ""))
     conf.write_text("managedLedgerCacheSizeMB=1\nzookeeperServers=nowhere\n")
-    done = simulate(
-        str(workload), "--broker-conf", str(conf), "--master", "local[2]", "--seeds", "1", "--json",
-        "--grid", "managedLedgerCacheEvictionPolicyName=lru,central_queue",
-    )  # fmt: skip
+    options = ["--master", "local[2]", "--seeds", "1", "--json", "--broker-conf", str(conf)]
+    options += ["--grid", "managedLedgerCacheEvictionPolicyName=lru,central_queue"]
+    done = spark_jvm.run(command, tmp_path, str(workload), *options)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)["points"]
     assert len(found) == 3 - sum(bool(point["ties"]) for point in found)

@@ -22,8 +22,9 @@ from tests import ROOT
 FLAGS = "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"
 # Uses what sweeps use: rows by Arrow, tables in files, SQL.
 SESSION = f"""
-import sys
+import os, sys
 from pyspark.sql import SparkSession
+os.environ["PYSPARK_PYTHON"] = sys.executable  # which has the packages
 flags = {FLAGS!r} + " -XX:ArchiveClassesAtExit=" + sys.argv[1]
 session = (
     SparkSession.builder.master("local[1]").config("spark.ui.enabled", "false")

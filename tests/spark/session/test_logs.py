@@ -15,13 +15,15 @@ from pulsar_ml.distributed.logs import executor_log
 from pulsar_ml.distributed.tasks import placed
 from tests.campaign.rows import JOB, SUITE, made_up_trial
 from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.one_jvm import OneJvm
 from tests.spark.sweep_suites import TOYS
-from tests.spark.test_sweep import sweep
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_row_names_the_file_with_what_its_trial_printed(tmp_path: Path) -> None:
-    done = sweep(
+def test_a_row_names_the_file_with_what_its_trial_printed(
+    tmp_path: Path, spark_jvm: OneJvm
+) -> None:
+    done = spark_jvm.sweep(
         tmp_path,
         *(
             "--suite",
@@ -31,7 +33,7 @@ def test_a_row_names_the_file_with_what_its_trial_printed(tmp_path: Path) -> Non
             "--chunk-size",
             "1",
             "--master",
-            "local-cluster[2,1,1024]",
+            "local-cluster[1,1,1024]",
         ),
         *("--module", "sweep_suites", "--conf", f"spark.executorEnv.{TOYS}={toys_path()}"),
     )

@@ -3,80 +3,84 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
+import urllib.request
+from contextlib import ExitStack
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.plan.plan import Chunk, Plan
 from pulsar_ml.campaign.run.runner import Watch
-from pulsar_ml.distributed.counters import since
-from pulsar_ml.distributed.runner import describe
-from tests import ROOT
-from tests.harness.toys.build_toys import toys_path
-from tests.spark.sweep_suites import TOYS
-from tests.spark.test_sweep import TIMEOUT, environment
-
-SCRIPT = """
-import json, sys, urllib.request
-from pathlib import Path
 from pulsar_ml.campaign.trial.chunk import Job
-from pulsar_ml.campaign.plan.plan import Plan
-from pulsar_ml.campaign.run.runner import Watch
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
-from pulsar_ml.distributed.runner import SparkRunner
-from pulsar_ml.distributed.session import PAGES, open_session, settings
+from pulsar_ml.distributed.counters import since
+from pulsar_ml.distributed.driver import spark_session
+from pulsar_ml.distributed.runner import SparkRunner, describe
+from pulsar_ml.distributed.session import PAGES
+from tests.harness.toys.build_toys import toys_path
+from tests.spark.session.one_jvm import OneJvm
 
-scratch, module = Path(sys.argv[1]), sys.argv[2]
-options = TrialOptions(module=module)
-plan = Plan(("counter", "tattler"), 0, 6, 2, options)
-job = Job("a-run", load_native(module).BUILD_ID, options)
-chosen = settings("local[2]", cpus=1, scratch=scratch, site=None)
-session = open_session(chosen, PAGES, scratch=scratch, log=scratch / "log")
-runner = SparkRunner(session, cpus=1, registry="tests.spark.sweep_suites", note=print)
-reports, searched = [], []
-noted = (lambda *counts: reports.append(counts), lambda *counts: searched.append(counts))
-watch = Watch(lambda: False, *noted, wave=7, round=2)
-wave = runner.run(job, list(plan.chunks()), watch)
-context = session.sparkContext
-def get(path):
-    with urllib.request.urlopen(context.uiWebUrl + path) as answer:
-        return answer.read().decode()
-def stages():
-    return json.loads(get(api + "stages"))
-api = f"/api/v1/applications/{context.applicationId}/"
-# Spark brings its pages up to date beside the job.
-while [stage["status"] for stage in stages()] != ["COMPLETE"] or any(
-    job["status"] != "SUCCEEDED" for job in json.loads(get(api + "jobs"))
-):
-    pass
-json.dump({
-    "trials": wave.table().num_rows,
-    "reports": [sum(column) for column in zip(*reports)],
-    "jobs": json.loads(get(api + "jobs")),
-    "stages": stages(),
-    "metrics": json.loads(get("/metrics/json"))["gauges"],
-    "prometheus": get("/metrics/prometheus"),
-}, open(scratch / "seen", "w"))
-runner.close()
-"""
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+REGISTRY = "tests.spark.sweep_suites"
+
+
+def page(session: SparkSession, path: str) -> str:
+    url = session.sparkContext.uiWebUrl
+    assert url is not None
+    with urllib.request.urlopen(url + path) as answer:
+        text: str = answer.read().decode()
+        return text
+
+
+def seen_at(module: str) -> dict[str, Any]:
+    """The pages of a live session, after a wave."""
+    options = TrialOptions(module=module)
+    plan = Plan(("counter", "tattler"), 0, 6, 2, options)
+    job = Job("a-run", load_native(module).BUILD_ID, options)
+    reports: list[tuple[int, int]] = []
+    with ExitStack() as stack:
+        session = spark_session(stack, "local[2]", PAGES, suites=REGISTRY)
+        runner = SparkRunner(session, cpus=1, registry=REGISTRY, note=print)
+        stack.callback(runner.close)
+        watch = Watch(
+            lambda: False,
+            lambda trials, violations: reports.append((trials, violations)),
+            lambda executions, classes: None,
+            wave=7,
+            round=2,
+        )
+        wave = runner.run(job, list(plan.chunks()), watch)
+        api = f"/api/v1/applications/{session.sparkContext.applicationId}/"
+
+        def entries(name: str) -> list[dict[str, Any]]:
+            found: list[dict[str, Any]] = json.loads(page(session, api + name))
+            return found
+
+        # Spark brings its pages up to date beside the job.
+        while [stage["status"] for stage in entries("stages")] != ["COMPLETE"] or any(
+            job["status"] != "SUCCEEDED" for job in entries("jobs")
+        ):
+            pass
+        return {
+            "trials": wave.table().num_rows,
+            "reports": [sum(column) for column in zip(*reports, strict=True)],
+            "jobs": entries("jobs"),
+            "stages": entries("stages"),
+            "metrics": json.loads(page(session, "/metrics/json"))["gauges"],
+            "prometheus": page(session, "/metrics/prometheus"),
+        }
+
+
 WORDS = "a-run, round 2, wave 7: counter, tattler seeds 0 to 5 (4 chunks, 12 trials)"
 
 
 @pytest.mark.xdist_group("spark")
-def test_jobs_stages_and_metrics_of_a_live_session(tmp_path: Path) -> None:
-    done = subprocess.run(
-        [sys.executable, "-c", SCRIPT, str(tmp_path), str(toys_path())],
-        cwd=ROOT,
-        env=environment(**{TOYS: str(toys_path())}),
-        capture_output=True,
-        text=True,
-        timeout=TIMEOUT,
-    )
-    assert done.returncode == 0, done.stderr
-    seen: dict[str, Any] = json.loads((tmp_path / "seen").read_text())
+def test_jobs_stages_and_metrics_of_a_live_session(tmp_path: Path, spark_jvm: OneJvm) -> None:
+    with spark_jvm.serving(tmp_path):
+        seen = seen_at(str(toys_path()))
     assert seen["trials"] == 12
     assert seen["reports"] == [12, 6], "trials and violations, reported while the wave ran"
     (job,) = seen["jobs"]
