@@ -63,12 +63,17 @@ def write_files(
     sarif: Path | None,
     junit: Path | None,
     markdown: Path | None,
+    missed: Sequence[str] = (),
 ) -> None:
-    """Write the requested files; ``last`` is the last line of the command."""
-    for path, text in ((sarif, as_sarif), (junit, as_junit)):
+    """Write the requested files; ``last`` is the last line of the command.
+
+    ``missed`` are tests that a budget did not reach.
+    """
+    texts = ((sarif, lambda: as_sarif(rows, results)), (junit, lambda: as_junit(rows, results, missed)))
+    for path, text in texts:
         if path is not None:
             with naming(path):
-                path.write_text(text(rows, results), encoding="utf-8", errors="replace")
+                path.write_text(text(), encoding="utf-8", errors="replace")
     if markdown is not None:
         with naming(markdown), markdown.open("a", encoding="utf-8", errors="replace") as file:
             file.write(as_markdown(rows, results, last))
@@ -94,7 +99,9 @@ def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
     return json.dumps(log(found, Path.cwd(), "check"), indent=2) + "\n"
 
 
-def as_junit(rows: Sequence[Row], results: Sequence[Checked]) -> str:
+def as_junit(
+    rows: Sequence[Row], results: Sequence[Checked], missed: Sequence[str] = ()
+) -> str:
     from xml.etree import ElementTree
 
     from pulsar_ml.harness.testing.junit import as_text, fit
@@ -119,6 +126,13 @@ def as_junit(rows: Sequence[Row], results: Sequence[Checked]) -> str:
                     case, "failure", type=fit(kind), message=fit(message)
                 )
                 failure.text = fit(result.text)
+    for name in missed:
+        file, _, test = name.rpartition("::")
+        suite = next((one for one in root if one.get("name") == fit(file)), None)
+        if suite is None:
+            suite = ElementTree.SubElement(root, "testsuite", name=fit(file))
+        case = ElementTree.SubElement(suite, "testcase", classname=fit(file), name=fit(test))
+        ElementTree.SubElement(case, "skipped", message="not run: the budget ended first")
     return as_text(root)
 
 
