@@ -48,6 +48,7 @@ class Course:
     crashes: int = 0
     seen: Seen = field(default_factory=Seen)
     latest: Slice | None = None  # also of a test that ended
+    new: int = 0  # classes of the exploration that ended last
 
     def run(self, options: Mapping[str, Any], default: int) -> Exploration:
         """Explore within a test's own budget, of ``options`` or else ``default`` executions."""
@@ -61,14 +62,15 @@ class Course:
                 return done
 
     def go_on(self, seconds: float) -> None:
-        """Explore for one slice; ``last`` is None when no more slices are of use."""
+        """Explore for one slice, unless no more are of use."""
+        if self.ended:
+            return
         started = time.monotonic()
         before = self.done.executions if self.done else 0
-        known = self.seen.count
         done = self.explored(NO_LIMIT, seconds)
         self.slices += 1
         self.spent += time.monotonic() - started
-        self.latest = Slice(done.executions - before, max(0, self.seen.count - known))
+        self.latest = Slice(done.executions - before, self.new)
         self.last = None if self.ended else self.latest
 
     def explored(self, executions: int, seconds: float | None) -> Exploration:
@@ -82,16 +84,20 @@ class Course:
         )
         if (failure := found.failure) is not None and failure.ended_process:
             found = self.behind(found)
-        self.seen.add(found.classes, found.statistics["classes"])
+        self.new = self.seen.add(found.classes, found.statistics["classes"])
         self.done = found if so_far is None else joined(so_far, found, self.seen)
         return self.done
 
     def behind(self, found: Exploration) -> Exploration:
-        """A lost process, with its failure among those that were met if it is known."""
+        """A lost process, with its failure among those that were met if it is known.
+
+        A process that ends while its strategy learns, before the first execution, would end so
+        again.
+        """
         assert found.failure is not None
         if self.is_known is None or not self.is_known(found.failure):
             return found
-        self.crashes += 1
+        self.crashes += 1 if found.executions else MOST_CRASHES
         return replace(found, met=(*found.met, Met(found.failure, found.executions)))
 
     @property

@@ -31,9 +31,10 @@ class Slice:
 def first_slice(budget: float, left: float, waiting: int) -> float:
     """The seconds of the next first slice, while ``waiting`` tests have had none.
 
-    What a test before left of its slice goes to those that wait.
+    What a test before left of its slice goes to those that wait. Where building took the time of
+    first slices, they have a quarter of what is left.
     """
-    return max(left - budget / 2, left / 2) / waiting
+    return max(left - budget / 2, left / 4) / waiting
 
 
 def division(left: float, last: Sequence[Slice | None]) -> list[float]:
@@ -59,7 +60,7 @@ def division(left: float, last: Sequence[Slice | None]) -> list[float]:
 
 def duration(text: str) -> float:
     """The seconds of ``90``, ``90s``, ``5m`` or ``1.5h``. ValueError for other texts."""
-    number, unit = (text[:-1], text[-1]) if text[-1:] in "smh" else (text, "s")
+    number, unit = (text[:-1], text[-1]) if text.endswith(("s", "m", "h")) else (text, "s")
     if not number.replace(".", "", 1).isdecimal() or len(number) > 9 or not float(number) > 0:
         raise ValueError(f"{text!r:.40} is no time; write 90s, 5m or 1.5h")
     return float(number) * {"s": 1, "m": 60, "h": 3600}[unit]
