@@ -240,7 +240,10 @@ def command(
     if budget:
         found.keep_digests(into, missed)
         last += f"; {budget_words(budget, begun, missed)}"
-    check_files.write_files(rows, results, last, sarif, junit, markdown, missed)
+    against = known is not None
+    check_files.write_files(
+        rows, results, last, sarif, junit, markdown, missed, against=against
+    )
     if as_json:
         failed = [name for row in rows for name in signatures(row)]
         more = {"not_run": missed} if budget else {}
@@ -442,9 +445,12 @@ def last_line(
     missed: list[str] | None = None,
 ) -> str:
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
+    old = sum(bool(row["known"]) for row in rows)
+    new = counts["violation"] - old
     words = [
         f"{counts['clean']} clean",
-        *([f"{counts['violation']} failed"] * bool(counts["violation"])),
+        *([f"{new} failed"] * bool(new)),
+        *([f"{old} with {'a known failure' if old == 1 else 'known failures'}"] * bool(old)),
         *([f"{counts['nothing_exercised']} exercised nothing"] * bool(counts["nothing_exercised"])),
         *([f"{len(missed)} not run"] if missed else []),
         *([f"{found.without_verdict} without a verdict"] * bool(found.without_verdict)),

@@ -64,12 +64,17 @@ def write_files(
     junit: Path | None,
     markdown: Path | None,
     missed: Sequence[str] = (),
+    *,
+    against: bool = False,
 ) -> None:
     """Write the requested files; ``last`` is the last line of the command.
 
-    ``missed`` are tests that a budget did not reach.
+    ``missed`` are tests that a budget did not reach; ``against`` says that there is a baseline.
     """
-    texts = ((sarif, lambda: as_sarif(rows, results)), (junit, lambda: as_junit(rows, results, missed)))
+    texts = (
+        (sarif, lambda: as_sarif(rows, results, against=against)),
+        (junit, lambda: as_junit(rows, results, missed)),
+    )
     for path, text in texts:
         if path is not None:
             with naming(path):
@@ -83,7 +88,9 @@ def name_of(row: Row) -> str:
     return f"{row['file']}::{row['test']}"
 
 
-def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
+def as_sarif(
+    rows: Sequence[Row], results: Sequence[Checked], *, against: bool = False
+) -> str:
     from pulsar_ml.harness.testing.sarif import log, result_of_test
 
     found = [
@@ -92,6 +99,7 @@ def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
             f"{row['test']} {row['file']}:{row['line']}",
             note=row["known"],
             record=Path(row["record"]),
+            against=against,
         )
         for row, result in zip(rows, results, strict=True)
         if result.failure is not None

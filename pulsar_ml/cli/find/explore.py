@@ -229,7 +229,8 @@ def command(
     if warning := counts.warning():
         echo(warning)
     idle = [total.suite for total in totals if total.exit_code() == NOTHING_EXERCISED]
-    last = verdict(code, counts, [*idle, *missed]) + (f"; {known.sentence(found)}" if known else "")
+    last = verdict(code, counts, [*idle, *missed], known=bool(found))
+    last += f"; {known.sentence(found)}" if known else ""
     echo(last + (f"; {budget_words(budget, begun, missed)}" if budget is not None else ""))
     if writer:
         echo(writer.where())
