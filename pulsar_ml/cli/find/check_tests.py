@@ -154,6 +154,7 @@ def run_in_slices(
     try:
         spend(noted(), count, budget)
     finally:  # an interrupt keeps what the slices found
+        begun[:] = [test for test in begun if test.course.done or test.error]
         for test in begun:
             test.settle()
 

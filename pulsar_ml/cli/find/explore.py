@@ -204,6 +204,7 @@ def command(
                     one.run(seeds or (SEEDS if seconds is None else MOST_SEEDS), share)
         except KeyboardInterrupt:  # the results so far are kept and shown
             interrupted = True
+        begun = [one for one in begun if one.latest or one.reported or interrupted]
         for one in begun:
             one.end()
         if writer and interrupted:

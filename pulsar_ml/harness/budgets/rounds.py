@@ -37,8 +37,9 @@ def spend(
     end = clock() + budget
     reached: list[Test] = []
     upcoming = iter(tests)
-    while (left := end - clock()) > 0 and (test := next(upcoming, None)) is not None:
-        left = max(0.0, end - clock()) or left  # the test may have been built on the way
+    while clock() < end and (test := next(upcoming, None)) is not None:
+        if (left := end - clock()) <= 0:  # spent while the test was built
+            break
         test.go_on(first_slice(budget, left, max(1, count - len(reached))))
         reached.append(test)
     while (left := end - clock()) > 0:

@@ -55,11 +55,14 @@ class Course:
         most = with_budget(options, default)["executions"]
         seconds = options.get("seconds")
         end = math.inf if seconds is None else time.monotonic() + seconds
+        left = seconds
         while True:
-            left = None if seconds is None else end - time.monotonic()
+            crashes = self.crashes
             done = self.explored(most - (self.done.executions if self.done else 0), left)
-            if self.ended or done.executions >= most or time.monotonic() >= end:
+            over = done.executions >= most or time.monotonic() >= end
+            if self.crashes == crashes or self.ended or over:  # only a lost process left more
                 return done
+            left = None if seconds is None else end - time.monotonic()
 
     def go_on(self, seconds: float) -> None:
         """Explore for one slice, unless no more are of use."""
@@ -76,12 +79,14 @@ class Course:
     def explored(self, executions: int, seconds: float | None) -> Exploration:
         """Explore once more; return all slices together."""
         so_far = self.done
-        begin: Mapping[str, Any] = {}
+        options: dict[str, Any] = {"executions": executions}
+        if seconds is not None:
+            options["seconds"] = seconds
+        if self.is_known is not None:
+            options["is_known"] = self.is_known
         if so_far is not None:
-            begin = {"first": so_far.executions, "part": so_far.rest}
-        found = self.explore(
-            executions=executions, seconds=seconds, is_known=self.is_known, **begin
-        )
+            options |= {"first": so_far.executions, "part": so_far.rest}
+        found = self.explore(**options)
         if (failure := found.failure) is not None and failure.ended_process:
             found = self.behind(found)
         self.new = self.seen.add(found.classes, found.statistics["classes"])

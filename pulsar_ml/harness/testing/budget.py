@@ -47,7 +47,7 @@ class SharedBudget:
     ) -> None:
         self.config, self.seconds, self.clock = config, seconds, clock
         self.workers = int(getattr(config, "workerinput", {}).get("workercount", 0))
-        self.end: float | None = None
+        self.end = 0.0
         self.waiting = 0
         self.items: list[pytest.Item] = []
         self.slice = 0.0  # of the next call of run()
@@ -65,6 +65,7 @@ class SharedBudget:
 
         self.items = [item for item in items if is_explored(item)]
         self.waiting = len(self.items)
+        self.end = self.clock() + self.seconds
         if self.workers:
             return
         files = list(dict.fromkeys(item.path for item in self.items))
@@ -100,8 +101,6 @@ class SharedBudget:
         """The seconds of the next first slice; 0 when the budget is spent."""
         from pulsar_ml.harness.budgets.split import first_slice
 
-        if self.end is None:
-            self.end = self.clock() + self.seconds
         left = self.end - self.clock()
         if left <= 0:
             return 0.0
@@ -136,15 +135,14 @@ class SharedBudget:
     def rounds(self, session: pytest.Session) -> None:
         from pulsar_ml.harness.budgets.split import division
 
-        assert self.end is not None or not self.pending
         while self.pending and not (session.shouldfail or session.shouldstop):
             tests = [*self.pending]
             last = [test.stash[COURSE].last for test in tests]
-            shares = division((self.end or 0.0) - self.clock(), last)
+            shares = division(self.end - self.clock(), last)
             if not any(shares):
                 return
             for item, self.slice in zip(tests, shares, strict=True):
-                if self.slice and self.clock() < (self.end or 0.0):
+                if self.slice and self.clock() < self.end:
                     self.again(item)
 
     def again(self, item: pytest.Item) -> None:
