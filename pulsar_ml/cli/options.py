@@ -129,7 +129,9 @@ def budget(of: str) -> Decorator:
     )
 
 
-def seconds_of(context: click.Context, parameter: click.Parameter, text: str | None) -> float | None:
+def seconds_of(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> float | None:
     """The seconds of a duration; click reports a wrong one."""
     from pulsar_ml.harness.budgets.split import duration
 

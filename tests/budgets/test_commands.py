@@ -53,8 +53,12 @@ def test_a_changed_source_comes_first_and_a_failure_is_reported(folder: Path) ->
     done = call("check", *files, "--budget", "1h")
     assert done.code == VIOLATION
     lines = done.out.splitlines()
-    tests = [line.partition("  ")[0] for line in lines if line.startswith("check_") and "::" in line]
-    assert [test.partition("::")[0] for test in tests] == ["check_race.c"] * 3 + ["check_ring.c"] * 2
+    tests = [
+        line.partition("  ")[0] for line in lines if line.startswith("check_") and "::" in line
+    ]
+    assert [test.partition("::")[0] for test in tests] == ["check_race.c"] * 3 + [
+        "check_ring.c"
+    ] * 2
     last = lines[-1]
     assert last.startswith("4 clean, 1 failed; budget of 3600 s: ") and "not run" not in last
     assert last.count("s (ended)") == 5
@@ -125,9 +129,7 @@ void test_two(void)
 """
 
 
-def test_a_known_failure_hides_no_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_known_failure_hides_no_new_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     Path("check_two.c").write_text(TWO)
     command = ("check", "check_two.c", "--executions", "300", "--json")

@@ -13,7 +13,9 @@ from pulsar_ml.harness.budgets.split import LEAST, Slice, division, duration, fi
 def test_a_round_follows_the_new_classes_of_each_execution() -> None:
     last = [Slice(999, 299), Slice(999, 99), None]  # with one more of both: 0.3 and 0.1
     assert division(80.0, last) == [30.0, 10.0, 0.0]
-    assert division(80.0, [Slice(9_990, 2_999), *last[1:]]) == pytest.approx([30.0, 10.0, 0.0], 1e-2)
+    assert division(80.0, [Slice(9_990, 2_999), *last[1:]]) == pytest.approx(
+        [30.0, 10.0, 0.0], 1e-2
+    )
     assert division(80.0, [None, None]) == [0.0, 0.0]
     assert division(0.0, last) == [0.0, 0.0, 0.0]
 

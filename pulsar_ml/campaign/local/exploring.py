@@ -272,9 +272,7 @@ def explore_suite(
     size = TrialOptions(threads=threads, operations=operations)
     judge = judge_of(suite.model) if answers else None
 
-    guide = (
-        Guide(subject, suite, seed, size, total.memory) if guided and total.sampled else None
-    )
+    guide = Guide(subject, suite, seed, size, total.memory) if guided and total.sampled else None
     under_way: list[Guided] = []  # the program that the child explores
 
     started = time.monotonic()

@@ -33,8 +33,8 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 if TYPE_CHECKING:
-    from pulsar_ml.harness.functions.check import Checked, PythonTest
     from pulsar_ml.harness.budgets.slices import Course
+    from pulsar_ml.harness.functions.check import Checked, PythonTest
     from pulsar_ml.harness.functions.source import TestFunction, TestSource
     from pulsar_ml.harness.search.child import Limits
     from pulsar_ml.harness.search.failure import Failure, Replayed
@@ -241,9 +241,7 @@ def command(
         found.keep_digests(into, missed)
         last += f"; {budget_words(budget, begun, missed)}"
     against = known is not None
-    check_files.write_files(
-        rows, results, last, sarif, junit, markdown, missed, against=against
-    )
+    check_files.write_files(rows, results, last, sarif, junit, markdown, missed, against=against)
     if as_json:
         failed = [name for row in rows for name in signatures(row)]
         more = {"not_run": missed} if budget else {}
@@ -416,9 +414,7 @@ def as_row(
         "record": str(record) if record else None,
         "signature": signature,
         "known": known.note(signature) if known and known.is_known(signature) else "",
-        "met": {
-            short_signature(met.failure): met.executions for met in result.exploration.met
-        },
+        "met": {short_signature(met.failure): met.executions for met in result.exploration.met},
         **({"budget": course.as_data()} if course else {}),
     }
 

@@ -88,9 +88,7 @@ def name_of(row: Row) -> str:
     return f"{row['file']}::{row['test']}"
 
 
-def as_sarif(
-    rows: Sequence[Row], results: Sequence[Checked], *, against: bool = False
-) -> str:
+def as_sarif(rows: Sequence[Row], results: Sequence[Checked], *, against: bool = False) -> str:
     from pulsar_ml.harness.testing.sarif import log, result_of_test
 
     found = [
@@ -107,9 +105,7 @@ def as_sarif(
     return json.dumps(log(found, Path.cwd(), "check"), indent=2) + "\n"
 
 
-def as_junit(
-    rows: Sequence[Row], results: Sequence[Checked], missed: Sequence[str] = ()
-) -> str:
+def as_junit(rows: Sequence[Row], results: Sequence[Checked], missed: Sequence[str] = ()) -> str:
     from xml.etree import ElementTree
 
     from pulsar_ml.harness.testing.junit import as_text, fit

@@ -28,8 +28,8 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.exit_codes import INTERRUPTED, NOTHING_EXERCISED, SEARCH, ExitCode, worst
 from pulsar_ml.errors import UsageError
+from pulsar_ml.exit_codes import INTERRUPTED, NOTHING_EXERCISED, SEARCH, ExitCode, worst
 from pulsar_ml.harness.budgets.rounds import spend
 from pulsar_ml.harness.engine import REUSE
 from pulsar_ml.harness.testing.known import baseline_data, today

@@ -92,12 +92,8 @@ def changed_first(
     """The order of sources, those that changed first, and the digests of all by their names."""
     known = read_digests(folder)
     names = [name_of(path) for path in sources]
-    digests = {
-        name: digest(path, folders) for name, path in zip(names, sources, strict=True)
-    }
-    order = sorted(
-        range(len(sources)), key=lambda at: known.get(names[at]) == digests[names[at]]
-    )
+    digests = {name: digest(path, folders) for name, path in zip(names, sources, strict=True)}
+    order = sorted(range(len(sources)), key=lambda at: known.get(names[at]) == digests[names[at]])
     return order, digests
 
 

@@ -28,7 +28,9 @@ NOT_RUN = "not run: the budget ended before its first execution"
 
 def is_explored(item: pytest.Item) -> bool:
     """True for a test that the engine runs."""
-    return hasattr(item, "subject") or item.get_closest_marker(MARKER) is not None or one_slice(item)
+    return (
+        hasattr(item, "subject") or item.get_closest_marker(MARKER) is not None or one_slice(item)
+    )
 
 
 def one_slice(item: pytest.Item) -> bool:
@@ -203,9 +205,7 @@ class SharedBudget:
             write_digests(self.folder, kept)
 
     def pytest_terminal_summary(self, terminalreporter: pytest.TerminalReporter) -> None:
-        parts = [
-            f"{node.rpartition('::')[2]} {words}" for node, words in [*self.spent.items()]
-        ]
+        parts = [f"{node.rpartition('::')[2]} {words}" for node, words in [*self.spent.items()]]
         more = [f"{len(parts) - MOST_NAMED} more tests"] * (len(parts) > MOST_NAMED)
         shown = ", ".join([*parts[:MOST_NAMED], *more])
         missed = f"; not run: {len(self.missed)}" if self.missed else ""

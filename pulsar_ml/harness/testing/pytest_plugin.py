@@ -130,7 +130,9 @@ def pytest_configure(config: pytest.Config) -> None:
     config.stash[BASELINE] = baseline_of(config.getoption("interleave_baseline"))
     options = (config.getoption(f"interleave_{name}") for name in BUDGETS)
     if sum(value is not None for value in options) > 1:
-        raise pytest.UsageError(f"{', '.join(f'--{name}' for name in BUDGETS)} are budgets; use one")
+        raise pytest.UsageError(
+            f"{', '.join(f'--{name}' for name in BUDGETS)} are budgets; use one"
+        )
     configure_budget(config, config.getoption("interleave_budget"))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
