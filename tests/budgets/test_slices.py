@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -40,7 +41,7 @@ Of = Callable[..., Course]
 
 @pytest.fixture
 def course(source: TestSource, subjects: dict[str, Subject]) -> Of:
-    def of(name: str, is_known: passing.IsKnown | None = None, **options: object) -> Course:
+    def of(name: str, is_known: passing.IsKnown | None = None, **options: Any) -> Course:
         test = next(test for test in source.tests if test.name == name)
         return Course(partial(explore_test, test, subjects[name], **options), is_known)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -71,11 +72,10 @@ def write_files(
 
     ``missed`` are tests that a budget did not reach; ``against`` says that there is a baseline.
     """
-    texts = (
-        (sarif, lambda: as_sarif(rows, results, against=against)),
-        (junit, lambda: as_junit(rows, results, missed)),
-    )
-    for path, text in texts:
+    for path, text in (
+        (sarif, partial(as_sarif, rows, results, against=against)),
+        (junit, partial(as_junit, rows, results, missed)),
+    ):
         if path is not None:
             with naming(path):
                 path.write_text(text(), encoding="utf-8", errors="replace")
@@ -132,9 +132,8 @@ def as_junit(rows: Sequence[Row], results: Sequence[Checked], missed: Sequence[s
                 failure.text = fit(result.text)
     for name in missed:
         file, _, test = name.rpartition("::")
-        suite = next((one for one in root if one.get("name") == fit(file)), None)
-        if suite is None:
-            suite = ElementTree.SubElement(root, "testsuite", name=fit(file))
+        own = [one for one in root if one.get("name") == fit(file)]
+        suite = own[0] if own else ElementTree.SubElement(root, "testsuite", name=fit(file))
         case = ElementTree.SubElement(suite, "testcase", classname=fit(file), name=fit(test))
         ElementTree.SubElement(case, "skipped", message="not run: the budget ended first")
     return as_text(root)

@@ -44,4 +44,5 @@ class Seen:
 
     def sampled(self, hashes: Hashes) -> Hashes:
         """Those of ``hashes`` that the sample keeps."""
-        return hashes[hashes & np.uint64((1 << self.shift) - 1) == 0]
+        kept: Hashes = hashes[hashes & np.uint64((1 << self.shift) - 1) == 0]
+        return kept

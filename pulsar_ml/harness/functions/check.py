@@ -71,8 +71,8 @@ class Checked:
         done = self.exploration
         if self.failure is not None:
             known = {met.failure.signature: met.at for met in done.met}
-            at = known.get(self.failure.signature, done.executions)
-            found = f"{self.failure.kind} at execution {at:,} of seed {done.seed}"
+            number = known.get(self.failure.signature, done.executions)
+            found = f"{self.failure.kind} at execution {number:,} of seed {done.seed}"
             return "; ".join(filter(None, [found, met_words(done.met, done.executions)]))
         count = f"{counted(done.executions, 'execution')}, {counted(done.statistics['classes'], 'class')}"
         if self.verdict != "clean" and done.executions and not done.counting:

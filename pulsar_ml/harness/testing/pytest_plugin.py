@@ -128,11 +128,11 @@ def pytest_configure(config: pytest.Config) -> None:
         replayed = read_record(record)
     config.stash[REPLAYED] = replayed
     config.stash[BASELINE] = baseline_of(config.getoption("interleave_baseline"))
-    options = (config.getoption(f"interleave_{name}") for name in BUDGETS)
-    if sum(value is not None for value in options) > 1:
-        raise pytest.UsageError(
-            f"{', '.join(f'--{name}' for name in BUDGETS)} are budgets; use one"
-        )
+    budgets = [
+        f"--{name}" for name in BUDGETS if config.getoption(f"interleave_{name}") is not None
+    ]
+    if len(budgets) > 1:
+        raise pytest.UsageError(f"{' and '.join(budgets[:2])} are two budgets; use one of them")
     configure_budget(config, config.getoption("interleave_budget"))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
