@@ -10,15 +10,27 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from pulsar_ml.cli import main
+from stress.mutants.build import build
 from tests import ROOT
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+PLAIN = re.compile(r"pulsar-ml (?:check|explain|explore|replay|sweep) [^|&;<>`\"']*")
+MUTANTS = re.compile(r"\$\(python -m stress\.mutants( --checked)?\)")
+OF_NATIVE = '"hash_seed": ""'  # in a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +99,7 @@ class Reader:
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pulsar_ml "$@"\n')
         command.chmod(0o755)
         self.code = 0
-        inherited = ("HOME", "LANG", "TMPDIR", "CC", "CXX", "LD_LIBRARY_PATH")
+        inherited = ("HOME", "LANG", "TMPDIR", "CC", "CXX", "LD_LIBRARY_PATH", "JAVA_HOME")
         self.environment = {name: os.environ[name] for name in inherited if name in os.environ}
         self.environment |= {
             "PATH": os.pathsep.join(
@@ -104,6 +116,13 @@ class Reader:
         }
 
     def run(self, command: str) -> list[str]:
+        if (words := self.words_here(command)) is not None:
+            with chdir(self.folder):
+                called = CliRunner().invoke(
+                    main, words, env=self.environment, catch_exceptions=False
+                )
+            self.code = called.exit_code
+            return called.output.splitlines()
         done = subprocess.run(
             ["bash", "-c", f"(exit {self.code}); {command}"],
             cwd=self.folder,
@@ -115,6 +134,24 @@ class Reader:
         )
         self.code = done.returncode
         return done.stdout.splitlines()
+
+    def words_here(self, command: str) -> list[str] | None:
+        """The arguments of a command that this process can run as well as a new one, or None.
+
+        That is one of ``pulsar-ml`` about native code, without a pipe: a command about code of
+        Python starts again under the hash seed of its record.
+        """
+        if PLAIN.fullmatch(command) is None:
+            return None
+        text = MUTANTS.sub(lambda found: str(build(checked=bool(found[1]))), command)
+        words: list[str] = []
+        for word in shlex.split(text)[1:]:
+            words += sorted(glob(word, root_dir=self.folder)) if "*" in word else [word]
+        files = [self.folder / word for word in words if word.endswith(".json")]
+        python = any(word.partition("::")[0].endswith((".py", ".pyx")) for word in words)
+        if "$" in text or python or any(OF_NATIVE not in file.read_text() for file in files):
+            return None
+        return words
 
     def follow(self, page: Path) -> None:
         """Follow a page; AssertionError shows the first output that differs."""

@@ -32,7 +32,7 @@ def is_possible(command: str) -> bool:
     return (HAS_GDB or "--gdb" not in command) and (HAS_FIBERS or of_python is None)
 
 
-@pytest.mark.xdist_group("mutants")
+@pytest.mark.xdist_group("spark")
 def test_the_page_prints_what_its_commands_print(tmp_path: Path) -> None:
     folder = tmp_path / "reader"
     folder.mkdir()
