@@ -40,17 +40,21 @@ def toys(toys_so: Path) -> ModuleType:
 
 
 # The longest tests that no group starts first: one of them at the end would run alone.
+# The README before the page of failures: they share a JVM and builds of mutants.
 LONG = (
     "test_tutorial.py",
-    "test_failures_page.py",
     "test_readme.py",
+    "test_failures_page.py",
     "test_static.py",
     "test_docs.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONG)
+    names = [*LONG, ""]
+    items.sort(
+        key=lambda item: names.index(item.path.name if item.path.name in LONG else "")
+    )
 
 
 def pytest_collection_finish() -> None:

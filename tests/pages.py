@@ -14,7 +14,7 @@ import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import chdir
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass
 from glob import glob
 from pathlib import Path
@@ -24,6 +24,7 @@ from click.testing import CliRunner
 from pulsar_ml.cli import main
 from stress.mutants.build import build
 from tests import ROOT
+from tests.spark.session.one_jvm import one_jvm
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
@@ -117,7 +118,8 @@ class Reader:
 
     def run(self, command: str) -> list[str]:
         if (words := self.words_here(command)) is not None:
-            with chdir(self.folder):
+            spark = words[0] == "sweep" and "--runner" not in words
+            with chdir(self.folder), one_jvm() if spark else nullcontext():
                 called = CliRunner().invoke(
                     main, words, env=self.environment, catch_exceptions=False
                 )

@@ -66,7 +66,7 @@ def test_a_known_bug_is_found_as_the_readme_shows(folder: Path) -> None:
     follow(console("pulsar-ml sweep --suite range_cache --seeds"), folder)
 
 
-@pytest.mark.xdist_group("mutants")
+@pytest.mark.xdist_group("spark")
 def test_the_engine_finds_what_the_readme_shows(folder: Path) -> None:
     follow(console("pulsar-ml explore"), folder)
 
