@@ -51,17 +51,19 @@ def spark_jvm(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OneJvm]:
 
 
 # The longest tests that no group starts first: one of them at the end would run alone.
+# The README before the page of failures: they share a JVM and builds of mutants.
 LONG = (
     "test_tutorial.py",
-    "test_failures_page.py",
     "test_readme.py",
+    "test_failures_page.py",
     "test_static.py",
     "test_docs.py",
 )
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    items.sort(key=lambda item: item.path.name not in LONG)
+    names = [*LONG, ""]
+    items.sort(key=lambda item: names.index(item.path.name if item.path.name in LONG else ""))
 
 
 def pytest_collection_finish() -> None:
@@ -164,9 +166,7 @@ def pytest_report_header() -> list[str]:
         "Python threads under the engine: supported"
         if HAS_FIBERS
         else f"no Python threads under the engine: left out are {', '.join(NEEDS_FIBERS)}",
-        "DuckDB: found"
-        if HAS_DUCKDB
-        else f"no DuckDB: left out are {', '.join(NEEDS_DUCKDB)}",
+        "DuckDB: found" if HAS_DUCKDB else f"no DuckDB: left out are {', '.join(NEEDS_DUCKDB)}",
         f"projects left out, as tools are missing: {'; '.join(NO_PROJECTS)}"
         if NO_PROJECTS
         else f"projects: {', '.join(PROJECT_TOOLS)}",

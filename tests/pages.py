@@ -10,15 +10,28 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import chdir, nullcontext
 from dataclasses import dataclass
+from glob import glob
 from pathlib import Path
 
+from click.testing import CliRunner
+
+from pulsar_ml.cli import main
+from stress.mutants.build import build
 from tests import ROOT
+from tests.spark.session.one_jvm import OneJvm
 
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
+
+
+PLAIN = re.compile(r"pulsar-ml (?:check|explain|explore|replay|sweep) [^|&;<>`\"']*")
+MUTANTS = re.compile(r"\$\(python -m stress\.mutants( --checked)?\)")
+OF_NATIVE = '"hash_seed": ""'  # in a record
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,10 +90,13 @@ def prints(expected: list[str], printed: list[str]) -> bool:
 
 
 class Reader:
-    """Follows a page in ``folder``, with a shell that has this interpreter and this checkout."""
+    """Follows a page in ``folder``, with a shell that has this interpreter and this checkout.
 
-    def __init__(self, folder: Path) -> None:
-        self.folder = folder
+    Sweeps on Spark use ``jvm``; without it they run in processes of their own.
+    """
+
+    def __init__(self, folder: Path, jvm: OneJvm | None = None) -> None:
+        self.folder, self.jvm = folder, jvm
         # The console command of an installed package, for a checkout that is not installed.
         command = folder.parent / "bin" / "pulsar-ml"
         command.parent.mkdir(exist_ok=True)
@@ -104,6 +120,13 @@ class Reader:
         }
 
     def run(self, command: str) -> list[str]:
+        if (words := self.words_here(command)) is not None:
+            with chdir(self.folder), self.jvm.sessions() if self.jvm else nullcontext():
+                called = CliRunner().invoke(
+                    main, words, env=self.environment, catch_exceptions=False
+                )
+            self.code = called.exit_code
+            return called.output.splitlines()
         done = subprocess.run(
             ["bash", "-c", f"(exit {self.code}); {command}"],
             cwd=self.folder,
@@ -115,6 +138,26 @@ class Reader:
         )
         self.code = done.returncode
         return done.stdout.splitlines()
+
+    def words_here(self, command: str) -> list[str] | None:
+        """The arguments of a command that this process can run as well as a new one, or None.
+
+        That is one of ``pulsar-ml`` about native code, without a pipe: a command about code of
+        Python starts again under the hash seed of its record.
+        """
+        if PLAIN.fullmatch(command) is None:
+            return None
+        text = MUTANTS.sub(lambda found: str(build(checked=bool(found[1]))), command)
+        words: list[str] = []
+        for word in shlex.split(text)[1:]:
+            words += sorted(glob(word, root_dir=self.folder)) if "*" in word else [word]
+        files = [self.folder / word for word in words if word.endswith(".json")]
+        python = any(word.partition("::")[0].endswith((".py", ".pyx")) for word in words)
+        if "$" in text or python or any(OF_NATIVE not in file.read_text() for file in files):
+            return None
+        if words[0] == "sweep" and "--runner" not in words and self.jvm is None:
+            return None
+        return words
 
     def follow(self, page: Path) -> None:
         """Follow a page; AssertionError shows the first output that differs."""

@@ -11,6 +11,7 @@ import pytest
 from tests import ROOT
 from tests.conftest import HAS_FIBERS, HAS_GDB
 from tests.pages import Reader, blocks, commands, prints, write
+from tests.spark.session.one_jvm import OneJvm
 
 PAGE = ROOT / "docs" / "failures.md"
 WAY = re.compile(r"^### (.+)$", re.MULTILINE)
@@ -32,11 +33,11 @@ def is_possible(command: str) -> bool:
     return (HAS_GDB or "--gdb" not in command) and (HAS_FIBERS or of_python is None)
 
 
-@pytest.mark.xdist_group("mutants")
-def test_the_page_prints_what_its_commands_print(tmp_path: Path) -> None:
+@pytest.mark.xdist_group("spark")
+def test_the_page_prints_what_its_commands_print(tmp_path: Path, spark_jvm: OneJvm) -> None:
     folder = tmp_path / "reader"
     folder.mkdir()
-    reader = Reader(folder)
+    reader = Reader(folder, spark_jvm)
     for block in blocks(PAGE):
         if block.file:
             write(block, folder)

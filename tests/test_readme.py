@@ -10,6 +10,7 @@ import pytest
 
 from tests import ROOT
 from tests.pages import Block, Reader, blocks, commands, prints
+from tests.spark.session.one_jvm import OneJvm
 from tools.race_image import IMAGE, draw
 
 README = ROOT / "README.md"
@@ -25,8 +26,8 @@ def console(start: str) -> Block:
     return block
 
 
-def follow(block: Block, folder: Path) -> None:
-    reader = Reader(folder)
+def follow(block: Block, folder: Path, jvm: OneJvm | None = None) -> None:
+    reader = Reader(folder, jvm)
     for command, expected in commands(block):
         printed = reader.run(command)
         assert prints(expected, printed), f"{command}\n" + "\n".join(printed)
@@ -57,16 +58,16 @@ def test_the_interpreters_are_those_of_the_classifiers() -> None:
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_sweep_prints_what_the_readme_shows(folder: Path) -> None:
-    follow(console("pulsar-ml sweep --suite range_cache --suite removal_queue"), folder)
+def test_a_sweep_prints_what_the_readme_shows(folder: Path, spark_jvm: OneJvm) -> None:
+    follow(console("pulsar-ml sweep --suite range_cache --suite removal_queue"), folder, spark_jvm)
 
 
 @pytest.mark.xdist_group("spark")
-def test_a_known_bug_is_found_as_the_readme_shows(folder: Path) -> None:
-    follow(console("pulsar-ml sweep --suite range_cache --seeds"), folder)
+def test_a_known_bug_is_found_as_the_readme_shows(folder: Path, spark_jvm: OneJvm) -> None:
+    follow(console("pulsar-ml sweep --suite range_cache --seeds"), folder, spark_jvm)
 
 
-@pytest.mark.xdist_group("mutants")
+@pytest.mark.xdist_group("spark")
 def test_the_engine_finds_what_the_readme_shows(folder: Path) -> None:
     follow(console("pulsar-ml explore"), folder)
 
@@ -81,6 +82,5 @@ def test_the_example_of_the_cache_runs() -> None:
 
 
 def test_every_console_block_is_followed() -> None:
-    followed = Path(__file__).read_text().count("follow(console(")
-    # This line has the words once more.
-    assert followed - 1 == sum(block.language == "console" for block in blocks(README))
+    followed = len(re.findall(r"follow[(]\s*console[(]", Path(__file__).read_text()))
+    assert followed == sum(block.language == "console" for block in blocks(README))

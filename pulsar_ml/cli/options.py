@@ -117,6 +117,30 @@ def seconds(help_text: str) -> Decorator:
     )
 
 
+def budget(of: str) -> Decorator:
+    """The option of a time that the tests or suites of a command share."""
+    return option(
+        "--budget",
+        metavar="TIME",
+        callback=seconds_of,
+        group=PROGRAMS,
+        help=f"Time for all {of} together, such as 90s, 5m or 1.5h: each gets a slice, and the "
+        "rest goes to those that still find new classes of executions.",
+    )
+
+
+def seconds_of(
+    context: click.Context, parameter: click.Parameter, text: str | None
+) -> float | None:
+    """The seconds of a duration; click reports a wrong one."""
+    from pulsar_ml.harness.budgets.split import duration
+
+    try:
+        return None if text is None else duration(text)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
+
+
 def threads(
     most: int, help_text: str = "Threads of a program.  [default: the suite's]"
 ) -> Decorator:

@@ -172,6 +172,16 @@ class Findings:
         return self.summary.verdict
 
     @property
+    def known_only(self) -> bool:
+        """True when the run has violations, all of which the baseline knows."""
+        return (
+            self.verdict == "violation"
+            and not self.dropped
+            and bool(self.summary.groups)
+            and verdict_against(self.summary, self.baseline) != "violation"
+        )
+
+    @property
     def exit_code(self) -> int:
         """The exit code of the command that produced the run, with the report's baseline."""
         verdict = self.verdict

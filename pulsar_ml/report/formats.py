@@ -14,7 +14,7 @@ from pulsar_ml.campaign.store.summary import rounds_data, search_data, short_num
 from pulsar_ml.harness.testing.junit import as_text, fit
 from pulsar_ml.harness.testing.known import Baseline, baseline_data
 from pulsar_ml.harness.testing.markdown import lanes_block, plain
-from pulsar_ml.harness.testing.sarif import log, result_of, suppression
+from pulsar_ml.harness.testing.sarif import log, result_of, standing
 from pulsar_ml.report import run_history
 from pulsar_ml.report.findings import MOST_TEXT, Findings
 from pulsar_ml.report.kill_cells import KillCells
@@ -37,6 +37,7 @@ def as_json(findings: Findings, views: Sequence[TraceView]) -> str:
         "notes": notes(findings),
         **summary_data(findings.summary, findings.command),
         "verdict": findings.verdict,
+        "known_only": findings.known_only,
         "dropped": findings.dropped,
         **baseline_data(findings.summary.groups, findings.baseline),
         "coverage": {suite: curve.points for suite, curve in sorted(findings.curves.items())},
@@ -97,7 +98,7 @@ def result(
         "partialFingerprints": {"pulsarMlSignature/v1": group.signature},
         "occurrenceCount": group.count,
         "properties": {**base["properties"], "seed": str(group.seed), "replay": command},
-        **suppression(known_note(group, baseline)),
+        **standing(known_note(group, baseline), against=baseline is not None),
     }
 
 

@@ -50,7 +50,7 @@ def render(findings: Findings, views: Sequence[TraceView], *, made_at: datetime)
             plan=json.dumps(findings.run.facts["plan"], indent=2)[:MOST_PLAN],
             versions=sorted(findings.run.facts["versions"].items())[:50],
             headline=headline(findings),
-            verdict=findings.verdict,
+            verdict="known" if findings.known_only else findings.verdict,
             sentences=sentences(findings),
             notes=notes(findings),
             suites=[
@@ -111,6 +111,7 @@ def headline(findings: Findings) -> str:
     match findings.verdict:
         case "violation":
             count = counted(summary.violations + findings.dropped, "violation")
+            count += ", all known," * findings.known_only
             return f"{count} with {counted(len(summary.groups), 'signature')} in {ran}"
         case "nothing_exercised":
             idle = ", ".join(summary.idle_suites) or "any suite"

@@ -48,17 +48,26 @@ def test_a_baseline_hides_nothing(runs: tuple[Path, Path], tmp_path: Path) -> No
         SECOND: ("known", f"signature {SECOND}, known until 9999-12-31: old"),
     }
     assert f"baseline: 0 new, 2 known ({', '.join(sorted((FIRST, SECOND)))})" in page
+    assert '<section class="verdict known"' in page and "◐ Known failures only" in page
+    assert "2 violations, all known, with 2 signatures in 3 trials" in page
+    one = page_of(run, *options[:2])
+    assert '<section class="verdict violation"' in one and "Known failures only" not in one
 
     sarif = json.loads(report(run, "--format", "sarif", *options).stdout)["runs"][0]["results"]
     assert {one["suppressions"][0]["justification"] for one in sarif} == {
         "known from run before", "known until 9999-12-31: old",
     }  # fmt: skip
+    assert {one["baselineState"] for one in sarif} == {"unchanged"}
+    half = json.loads(report(run, "--format", "sarif", *options[:2]).stdout)["runs"][0]["results"]
+    assert sorted(one["baselineState"] for one in half) == ["new", "unchanged"]
+    assert "baselineState" not in report(run, "--format", "sarif").stdout
     root = ElementTree.fromstring(report(run, "--format", "junit", *options).stdout)
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("2", "0", "2")
     markdown = report(run, "--format", "markdown", *options).stdout
     assert f"{FIRST} known" in markdown and f"{SECOND} known" in markdown
     content = json.loads(report(run, "--format", "json", *options).stdout)
     assert (content["exit_code"], content["verdict"]) == (0, "violation")
+    assert content["known_only"] and "all known" in markdown
     assert {one["status"] for one in content["baseline"]} == {"known"}
 
 
@@ -96,6 +105,8 @@ def test_an_exploration_goes_on_behind_a_known_failure(tmp_path: Path) -> None:
     assert again.code == int(len({one["signature"] for one in rows}) > 1)
     assert all(f"known failure {name}" in again.out for name in known)
     assert "baseline: " in again.out and "bound no risk" in again.out
+    assert ("known failures only: nothing new was violated; " in again.out) is (again.code == 0)
+    assert "clean: " not in again.out
     whole = explore("third", "--baseline", str(tmp_path / "second"), "--json")
     content = json.loads(whole.out)
     assert {one["status"] for one in content["baseline"]} == {"known"}

@@ -14,7 +14,7 @@ from typing import Any
 from pulsar_ml.campaign.local.failures import checked_subject, shrink_failure
 from pulsar_ml.campaign.store.counts import ProofCounts
 from pulsar_ml.campaign.trial.controlled import as_violation, program_of, steps_of, to_result
-from pulsar_ml.campaign.trial.guidance import Guide, Guided, unsteered
+from pulsar_ml.campaign.trial.guidance import Guide, Guided, Memory, unsteered
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.signature import signature
 from pulsar_ml.campaign.trial.suite import Suite
@@ -35,6 +35,8 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 MOST_REMARKS = 5
+
+Message = Exploration | Guided | Left | Memory | int  # from the child process of an exploration
 
 
 @dataclass(slots=True)
@@ -59,6 +61,7 @@ class SuiteExploration:
     remarks: list[str] = field(default_factory=list)
     known: Counter[str] = field(default_factory=Counter)  # failed programs by known signature
     found: str = ""  # the place of the failure, which a shrunk failure no longer knows
+    memory: Memory | None = None  # of the guide, for the next slice of a budget
 
     def add(self, done: Exploration, baseline: Baseline | None = None) -> None:
         """Add a program; a failure that the baseline knows is counted and is not the suite's."""
@@ -269,7 +272,7 @@ def explore_suite(
     size = TrialOptions(threads=threads, operations=operations)
     judge = judge_of(suite.model) if answers else None
 
-    guide = Guide(subject, suite, seed, size) if guided and total.sampled else None
+    guide = Guide(subject, suite, seed, size, total.memory) if guided and total.sampled else None
     under_way: list[Guided] = []  # the program that the child explores
 
     started = time.monotonic()
@@ -278,7 +281,7 @@ def explore_suite(
         for number in range(seeds):
             yield Guided(program_of(subject, suite, seed + number, size), unsteered())
 
-    def search(tell: Callable[[Exploration | Guided | Left | int], object]) -> None:
+    def search(tell: Callable[[Message], object]) -> None:
         explored = 0
         for one in guide.programs(seeds) if guide else drawn():
             if explored and seconds is not None and time.monotonic() - started >= seconds:
@@ -311,8 +314,13 @@ def explore_suite(
             tell(done)
             if done.failure is not None and not total.is_known(done.failure, baseline):
                 break
+        if guide and seconds is not None:
+            tell(guide.memory())
 
-    def add(done: Exploration | Guided | Left | int) -> None:
+    def add(done: Message) -> None:
+        if isinstance(done, Memory):
+            total.memory = done
+            return
         if isinstance(done, Left):
             show(total.executions + total.under_way, f"; {done}")
             return
@@ -346,7 +354,8 @@ def explore_suite(
         done = total.programs if seconds is None else time.monotonic() - started
         progress.update(done, text)
 
-    bound = counted(seeds, "program") if seconds is None else f"{seconds:,.0f} s of programs"
+    digits = 1 if seconds is not None and seconds < 10 else 0
+    bound = counted(seeds, "program") if seconds is None else f"{seconds:,.{digits}f} s of programs"
     goal = f"{bound} from seed {seed} under the engine"
     length = seeds if seconds is None else seconds
     progress.begin(suite.name, length, f"{suite.name}: {goal}, {executions:,} executions each")

@@ -17,6 +17,7 @@ from pulsar_ml.exit_codes import CLEAN, INTERRUPTED, NOTHING_EXERCISED, VIOLATIO
 from pulsar_ml.terminal.command_line import replay_command
 from pulsar_ml.terminal.tables import print_table
 
+KNOWN_ONLY = "known failures only: nothing new was violated"
 VERDICTS = {
     CLEAN: "clean: nothing was violated",
     VIOLATION: "VIOLATION",
@@ -35,17 +36,21 @@ def counts_of(runs: Sequence[SuiteRun]) -> ProofCounts:
     )
 
 
-def verdict(code: ExitCode, counts: ProofCounts, idle: Sequence[str]) -> str:
+def verdict(
+    code: ExitCode, counts: ProofCounts, idle: Sequence[str], *, known: bool = False
+) -> str:
     """The last line of a run or an exploration: the verdict, and how much it proves.
 
-    ``idle`` has the names of the suites that exercised nothing.
+    ``idle`` has the names of the suites that exercised nothing; ``known`` says that there were
+    failures that a baseline knows.
     """
     parts = [f"{counts.trials:,} {counts.noun}s ({counts.trials_text()})"]
     if counts.executions:
         parts.append(counts.executions_text())
     if counts.judged:
         parts.append(counts.histories_text())
-    found = VERDICTS[code].format(", ".join(idle), "its" if len(idle) == 1 else "their")
+    found = KNOWN_ONLY if known and code == CLEAN else VERDICTS[code]
+    found = found.format(", ".join(idle), "its" if len(idle) == 1 else "their")
     return f"{found}; {', '.join(parts)}"
 
 

@@ -9,7 +9,9 @@ step by step.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,6 +27,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 
 WINDOW_STREAM = 5  # of the seed's random numbers
 PER_WINDOW = 1_000
+SECONDS = 300.0
 WIDTHS = (3, 4, 6, 8)  # calls of each thread in a window
 SHORT = 20  # programs with so few calls of each thread are run whole
 SHRINKING = 50_000
@@ -38,13 +41,13 @@ class Hunt:
 
     Attributes:
         windows, executions: numbers tried.
-        others: failures with another signature that ended a window first.
+        others: executions that ended in other failures, by their invariant.
         failure: the shrunk failure with the record's signature, None when it did not appear.
     """
 
     windows: int
     executions: int
-    others: tuple[str, ...]
+    others: Mapping[str, int]
     failure: Failure | None
 
 
@@ -131,35 +134,42 @@ def search(
     mode: str,
     executions: int,
     leaks: bool = True,
+    seconds: float = SECONDS,
 ) -> Hunt:
-    """Look for the record's invariant in windows of its program until it breaks again."""
+    """Look for the record's invariant in windows of its program until it breaks again.
+
+    An execution that ends in another failure hides no later one: the window goes on behind it.
+    """
     judge = judge_of(suite.model)
     tried = spent = 0
-    others: list[str] = []
+    others: Counter[str] = Counter()
+    end = time.monotonic() + seconds
+
+    def is_other(failure: Failure) -> bool:
+        return invariant_of(failure) != record.invariant
+
     for program in windows(programs_of(subject, suite, record), record):
-        if spent >= executions:
+        left = end - time.monotonic()
+        if spent >= executions or left <= 0:
             break
         done = explore(
             subject,
             program,
             executions=min(PER_WINDOW, executions - spent),
+            seconds=left,
             seed=record.seed,
             mode=mode,
             reuse="mixed",
             races=False,  # a race would end the execution before the outcome
             leaks=leaks,
             judge=judge,
+            is_known=is_other,
         )
         tried += 1
         spent += done.executions
-        if done.failure is None:
-            continue
-        if invariant_of(done.failure) == record.invariant:
-            return Hunt(
-                tried,
-                spent,
-                tuple(others),
-                shrink(done.failure, subject, budget=SHRINKING, judge=judge),
-            )
-        others.append(invariant_of(done.failure))
-    return Hunt(tried, spent, tuple(others), None)
+        for met in done.met:
+            others[invariant_of(met.failure)] += met.executions
+        if done.failure is not None and not is_other(done.failure):
+            small = shrink(done.failure, subject, budget=SHRINKING, judge=judge)
+            return Hunt(tried, spent, others, small)
+    return Hunt(tried, spent, others, None)

@@ -117,6 +117,14 @@ class Input:
         return max(1, ENERGY * self.new // (1 + self.successors))
 
 
+@dataclass(frozen=True, slots=True)
+class Memory:
+    """The programs of a guide that showed something new, and all that was seen, for a later one."""
+
+    corpus: tuple[Input, ...] = ()
+    seen: frozenset[int] = frozenset()
+
+
 class Guide:
     """Chooses the programs of one suite's exploration, one after the other.
 
@@ -125,12 +133,20 @@ class Guide:
         suite: the suite.
         seed: program ``number`` is drawn from ``seed + number``.
         options: the sizes of programs.
+        memory: that of a guide of earlier seeds.
     """
 
-    def __init__(self, subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> None:
+    def __init__(
+        self,
+        subject: Subject,
+        suite: Suite,
+        seed: int,
+        options: TrialOptions,
+        memory: Memory | None = None,
+    ) -> None:
         self.subject, self.suite, self.seed, self.options = subject, suite, seed, options
-        self.corpus: list[Input] = []
-        self.seen: set[int] = set()
+        self.corpus: list[Input] = list(memory.corpus) if memory else []
+        self.seen: set[int] = set(memory.seen) if memory else set()
         self.met: set[int] = set()  # in the program under way
         self.tape = NO_TAPE  # of that program
         self.weights = resolve_mix(subject, suite.controlled.mix or suite.mix)
@@ -223,6 +239,9 @@ class Guide:
         self.met = set()
         self.tape = NO_TAPE
         return new
+
+    def memory(self) -> Memory:
+        return Memory(tuple(self.corpus), frozenset(self.seen))
 
     def pairs_apart(self) -> list[tuple[int, int]]:
         """Return pairs of operations, by code, that met others and never each other.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -15,7 +15,7 @@ from pulsar_ml.cli.command import option
 from pulsar_ml.cli.find import check_files
 from pulsar_ml.cli.options import child_limits
 from pulsar_ml.cli.output import print_json
-from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
+from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import (
     CLEAN,
     FAILED,
@@ -33,6 +33,7 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 if TYPE_CHECKING:
+    from pulsar_ml.harness.budgets.slices import Course
     from pulsar_ml.harness.functions.check import Checked, PythonTest
     from pulsar_ml.harness.functions.source import TestFunction, TestSource
     from pulsar_ml.harness.search.child import Limits
@@ -59,6 +60,7 @@ CODES = {"clean": CLEAN, "violation": VIOLATION, "nothing_exercised": NOTHING_EX
     None, "[default: the test's, or 50000; in Python 20000; with --seconds no limit]"
 )
 @shared.seconds("Time for each test.  [default: the test's, or none]")
+@shared.budget("tests")
 @shared.threads(
     63, "Threads that call each test at once, in C and C++.  [default: the test's, or 1]"
 )
@@ -143,6 +145,7 @@ def command(
     markdown: Path | None,
     as_json: bool,
     no_races: bool,
+    budget: float | None,
     **options: Any,
 ) -> ExitCode:
     """Explore functions test_*() of C, C++, Cython and Python FILES under the engine.
@@ -158,11 +161,25 @@ def command(
     gives it options, and so does a table [tool.pulsar_ml.check."ring_test.cpp::test_push"] of
     pyproject.toml.
     """
-    from pulsar_ml.harness.functions.budget import NO_LIMIT, replacing, with_budget
-    from pulsar_ml.harness.functions.check import check_function, most_executions
+    from pulsar_ml.cli.find.check_tests import (
+        TestUnderWay,
+        budget_words,
+        run_all,
+        run_in_slices,
+    )
+    from pulsar_ml.harness.budgets.slices import Course
+    from pulsar_ml.harness.functions.budget import BUDGETS, replacing
+    from pulsar_ml.harness.functions.check import explore_test
     from pulsar_ml.harness.functions.flags import package_flags
-    from pulsar_ml.harness.testing.known import baseline_data, read_baseline, today
+    from pulsar_ml.harness.testing.known import (
+        baseline_data,
+        is_known_by,
+        read_baseline,
+        today,
+    )
 
+    if budget and any(options[name] for name in BUDGETS):
+        raise UsageError("--budget, --executions and --seconds are budgets; give one of them")
     known = read_baseline(baseline, today()) if baseline else None
     check_files.check_writable(sarif, junit, markdown)
     chosen = {name: value for name, value in options.items() if value not in (None, ())}
@@ -182,55 +199,53 @@ def command(
     rows: list[dict[str, Any]] = []
     results: list[Checked] = []
     codes: list[ExitCode] = []
+    begun: list[TestUnderWay] = []
+
+    def report(test: TestUnderWay, result: Checked) -> None:
+        results.append(result)
+        rows.append(as_row(result, known, test.course if budget else None))
+        codes.append(CLEAN if rows[-1]["known"] else CODES[result.verdict])
+        if not as_json:
+            print_result(result, rows[-1])
+
     try:
         with ProgressDisplay() as progress:
-            for source, test, subject in found.tests(progress):
-                wanted = replacing(test.options, chosen)
-                wanted.pop("threads" if source.language == "python" else "semantics", None)
-                count = Counted(progress)
-                most = with_budget(wanted, most_executions(subject))["executions"]
-                progress.begin(
-                    f"{source.path.name}::{test.name}", most if most < NO_LIMIT else None
-                )
-                try:
-                    result = check_function(
-                        source.path, test, subject, limits=limits, on_batch=count, **wanted
+            if budget:
+                found.order(into, include)
+
+            def tests() -> Iterator[TestUnderWay]:
+                for source, test, subject in found.tests(progress):
+                    wanted = replacing(test.options, chosen)
+                    wanted.pop("threads" if source.language == "python" else "semantics", None)
+                    course = Course(explore_test, is_known_by(known))
+                    yield TestUnderWay(
+                        source, test, subject, wanted, limits, progress, report, course
                     )
-                except KeyboardInterrupt:
-                    progress.end()
-                    name = f"{short_path(source.path)}::{test.name}"
-                    echo(
-                        f"{name}  interrupted: {count.executions:,} executions without a failure",
-                        err=True,
-                    )
-                    codes.append(INTERRUPTED)
-                    break
-                except (LimitsError, NondeterminismError) as error:
-                    codes.append(FAILED)
-                    found.without_verdict += 1
-                    progress.end()
-                    echo(f"{short_path(source.path)}::{test.name}  no verdict: {error}", err=True)
-                    continue
-                progress.end()
-                results.append(result)
-                rows.append(as_row(result, known))
-                codes.append(CLEAN if rows[-1]["known"] else CODES[result.verdict])
-                if not as_json:
-                    print_result(result, rows[-1])
-                if result.interrupted:
-                    codes.append(INTERRUPTED)
-                    break
-    except KeyboardInterrupt:  # while a file was built
+
+            if budget:
+                run_in_slices(tests(), begun, found.count, budget)
+            else:
+                run_all(tests(), begun)
+    except KeyboardInterrupt:  # of a test, or while a file was built
         codes.append(INTERRUPTED)
+    found.without_verdict = sum(bool(test.error) for test in begun)
+    codes += [FAILED] * found.without_verdict
+    missed = found.missed([(test.source, test.test) for test in begun]) if budget else []
+    codes += [NOTHING_EXERCISED] * bool(missed)
     if not codes and not found.failed:
         echo(nothing_found(files, part), err=True)
         codes.append(NOTHING_EXERCISED)
     code = worst([*codes, *([FAILED] * bool(found.failed))])
-    last = last_line(rows, found, known)
-    check_files.write_files(rows, results, last, sarif, junit, markdown)
+    last = last_line(rows, found, known, missed)
+    if budget:
+        found.keep_digests(into, missed)
+        last += f"; {budget_words(budget, begun, missed)}"
+    against = known is not None
+    check_files.write_files(rows, results, last, sarif, junit, markdown, missed, against=against)
     if as_json:
-        failed = [row["signature"] for row in rows if row["signature"]]
-        print_json({"exit_code": code, "tests": rows, **baseline_data(failed, known)})
+        failed = [name for row in rows for name in signatures(row)]
+        more = {"not_run": missed} if budget else {}
+        print_json({"exit_code": code, "tests": rows, **more, **baseline_data(failed, known)})
     else:
         echo(last)
     return code
@@ -254,54 +269,98 @@ def nothing_found(files: tuple[str, ...], part: str) -> str:
 
 
 @dataclass
-class Counted:
-    """The executions of the test under way, which the display of progress shows."""
-
-    progress: ProgressDisplay
-    executions: int = 0
-
-    def __call__(self, executions: int) -> None:
-        self.executions = executions
-        self.progress.update(executions)
-
-
-@dataclass
 class Found:
     """The tests of the command line. A file that cannot be built costs the others nothing."""
 
     files: tuple[str, ...]
     part: str
     build: dict[str, Any]
-    failed: int = 0
     without_verdict: int = 0
+    read: list[tuple[TestSource, list[TestFunction]]] | None = None
+    digests: dict[str, str] = field(default_factory=dict)
+    not_built: set[Path] = field(default_factory=set)
+    left_out: set[tuple[Path, str]] = field(default_factory=set)
+
+    @property
+    def failed(self) -> int:
+        """The number of files that were not built."""
+        return len(self.not_built)
+
+    def sources(self) -> list[tuple[TestSource, list[TestFunction]]]:
+        """The files of the command line with their chosen tests, in the order of the work."""
+        from pulsar_ml.harness.functions.check import chosen_tests
+        from pulsar_ml.harness.functions.source import read_source, test_files
+
+        if self.read is None:
+            self.read = []
+            for name in self.files:
+                path, _, test = name.partition("::")
+                for file in test_files([Path(path)]):
+                    source = read_source(file)
+                    tests = [
+                        each
+                        for each in chosen_tests(source, test or None)
+                        if self.part in each.name
+                    ]
+                    self.read += [(source, tests)] * bool(tests)
+        return self.read
+
+    @property
+    def count(self) -> int:
+        return sum(len(tests) for _, tests in self.sources())
+
+    def order(self, into: Path, folders: tuple[Path, ...]) -> None:
+        """Take the sources first that changed since a budget reached all their tests."""
+        from pulsar_ml.harness.budgets.changed import changed_first
+
+        read = self.sources()
+        order, self.digests = changed_first([source.path for source, _ in read], into, folders)
+        self.read = [read[at] for at in order]
+
+    def keep_digests(self, into: Path, missed: list[str]) -> None:
+        """Remember the sources whose tests all got a slice."""
+        from pulsar_ml.harness.budgets.changed import name_of, write_digests
+
+        left = {name.rpartition("::")[0] for name in missed}
+        write_digests(
+            into,
+            {
+                name_of(source.path): self.digests[name_of(source.path)]
+                for source, _ in self.sources()
+                if short_path(source.path) not in left and source.path not in self.not_built
+            },
+        )
+
+    def missed(self, begun: list[tuple[TestSource, TestFunction]]) -> list[str]:
+        """The tests that were not begun, though their files may be built."""
+        done = {(source.path, test.name) for source, test in begun} | self.left_out
+        return [
+            f"{short_path(source.path)}::{test.name}"
+            for source, tests in self.sources()
+            for test in tests
+            if (source.path, test.name) not in done and source.path not in self.not_built
+        ]
 
     def tests(
         self, progress: ProgressDisplay | None = None
     ) -> Iterator[tuple[TestSource, TestFunction, Subject | PythonTest]]:
         from pulsar_ml.errors import BuildError
-        from pulsar_ml.harness.functions.check import chosen_tests, tests_of
-        from pulsar_ml.harness.functions.source import read_source, test_files
+        from pulsar_ml.harness.functions.check import tests_of
 
-        for name in self.files:
-            path, _, test = name.partition("::")
-            for file in test_files([Path(path)]):
-                source = read_source(file)
-                tests = [
-                    each for each in chosen_tests(source, test or None) if self.part in each.name
-                ]
-                if not tests:
-                    continue
-                if progress:
-                    progress.begin(f"building {file.name}")
-                try:
-                    subjects = tests_of(source, **self.build)
-                except BuildError as error:
-                    self.failed += 1
-                    echo(f"Failed: {error}", err=True)
-                    continue
-                for each in tests:
-                    if each.name in subjects:  # else the preprocessor leaves it out
-                        yield source, each, subjects[each.name]
+        for source, tests in self.sources():
+            if progress:
+                progress.begin(f"building {source.path.name}")
+            try:
+                subjects = tests_of(source, **self.build)
+            except BuildError as error:
+                self.not_built.add(source.path)
+                echo(f"Failed: {error}", err=True)
+                continue
+            for each in tests:
+                if each.name in subjects:
+                    yield source, each, subjects[each.name]
+                else:  # the preprocessor leaves it out
+                    self.left_out.add((source.path, each.name))
 
     def object_again(self, failure: Failure) -> Subject | None:
         """Return the subject of a record about an object's methods; None for another record.
@@ -325,7 +384,14 @@ class Found:
         return build_again(failure)
 
 
-def as_row(result: Checked, known: Baseline | None = None) -> dict[str, Any]:
+def signatures(row: dict[str, Any]) -> list[str]:
+    """The signatures of a test's failure, and of those that it went on behind."""
+    return [name for name in dict.fromkeys((row["signature"], *row["met"])) if name]
+
+
+def as_row(
+    result: Checked, known: Baseline | None = None, course: Course | None = None
+) -> dict[str, Any]:
     """The result of a test for --json; a failure's record is written."""
     from pulsar_ml.harness.testing.known import short_signature
     from pulsar_ml.harness.testing.records import keep_failure
@@ -348,12 +414,16 @@ def as_row(result: Checked, known: Baseline | None = None) -> dict[str, Any]:
         "record": str(record) if record else None,
         "signature": signature,
         "known": known.note(signature) if known and known.is_known(signature) else "",
+        "met": {short_signature(met.failure): met.executions for met in result.exploration.met},
+        **({"budget": course.as_data()} if course else {}),
     }
 
 
 def print_result(result: Checked, row: dict[str, Any]) -> None:
     name = f"{row['file']}::{row['test']}"
     echo(f"{name}  {result.describe()}")
+    if "budget" in row:
+        echo(f"  {row['budget']['sentence']}")
     for remark in row["remarks"]:
         if remark not in result.text:
             echo(f"  {remark}")
@@ -364,18 +434,27 @@ def print_result(result: Checked, row: dict[str, Any]) -> None:
         echo(f"  again: {command_line('check', name, '--replay', row['record'])}\n")
 
 
-def last_line(rows: list[dict[str, Any]], found: Found, known: Baseline | None = None) -> str:
+def last_line(
+    rows: list[dict[str, Any]],
+    found: Found,
+    known: Baseline | None = None,
+    missed: list[str] | None = None,
+) -> str:
     counts = {verdict: sum(row["verdict"] == verdict for row in rows) for verdict in CODES}
+    old = sum(bool(row["known"]) for row in rows)
+    new = counts["violation"] - old
     words = [
         f"{counts['clean']} clean",
-        *([f"{counts['violation']} failed"] * bool(counts["violation"])),
+        *([f"{new} failed"] * bool(new)),
+        *([f"{old} with {'a known failure' if old == 1 else 'known failures'}"] * bool(old)),
         *([f"{counts['nothing_exercised']} exercised nothing"] * bool(counts["nothing_exercised"])),
+        *([f"{len(missed)} not run"] if missed else []),
         *([f"{found.without_verdict} without a verdict"] * bool(found.without_verdict)),
         *([f"{counted(found.failed, 'file')} not built"] * bool(found.failed)),
     ]
     line = ", ".join(words)
     if known is not None:
-        line += f"; {known.sentence([row['signature'] for row in rows if row['signature']])}"
+        line += f"; {known.sentence([name for row in rows for name in signatures(row)])}"
     return line
 
 

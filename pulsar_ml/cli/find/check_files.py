@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -63,12 +64,21 @@ def write_files(
     sarif: Path | None,
     junit: Path | None,
     markdown: Path | None,
+    missed: Sequence[str] = (),
+    *,
+    against: bool = False,
 ) -> None:
-    """Write the requested files; ``last`` is the last line of the command."""
-    for path, text in ((sarif, as_sarif), (junit, as_junit)):
+    """Write the requested files; ``last`` is the last line of the command.
+
+    ``missed`` are tests that a budget did not reach; ``against`` says that there is a baseline.
+    """
+    for path, text in (
+        (sarif, partial(as_sarif, rows, results, against=against)),
+        (junit, partial(as_junit, rows, results, missed)),
+    ):
         if path is not None:
             with naming(path):
-                path.write_text(text(rows, results), encoding="utf-8", errors="replace")
+                path.write_text(text(), encoding="utf-8", errors="replace")
     if markdown is not None:
         with naming(markdown), markdown.open("a", encoding="utf-8", errors="replace") as file:
             file.write(as_markdown(rows, results, last))
@@ -78,7 +88,7 @@ def name_of(row: Row) -> str:
     return f"{row['file']}::{row['test']}"
 
 
-def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
+def as_sarif(rows: Sequence[Row], results: Sequence[Checked], *, against: bool = False) -> str:
     from pulsar_ml.harness.testing.sarif import log, result_of_test
 
     found = [
@@ -87,6 +97,7 @@ def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
             f"{row['test']} {row['file']}:{row['line']}",
             note=row["known"],
             record=Path(row["record"]),
+            against=against,
         )
         for row, result in zip(rows, results, strict=True)
         if result.failure is not None
@@ -94,7 +105,7 @@ def as_sarif(rows: Sequence[Row], results: Sequence[Checked]) -> str:
     return json.dumps(log(found, Path.cwd(), "check"), indent=2) + "\n"
 
 
-def as_junit(rows: Sequence[Row], results: Sequence[Checked]) -> str:
+def as_junit(rows: Sequence[Row], results: Sequence[Checked], missed: Sequence[str] = ()) -> str:
     from xml.etree import ElementTree
 
     from pulsar_ml.harness.testing.junit import as_text, fit
@@ -119,6 +130,12 @@ def as_junit(rows: Sequence[Row], results: Sequence[Checked]) -> str:
                     case, "failure", type=fit(kind), message=fit(message)
                 )
                 failure.text = fit(result.text)
+    for name in missed:
+        file, _, test = name.rpartition("::")
+        own = [one for one in root if one.get("name") == fit(file)]
+        suite = own[0] if own else ElementTree.SubElement(root, "testsuite", name=fit(file))
+        case = ElementTree.SubElement(suite, "testcase", classname=fit(file), name=fit(test))
+        ElementTree.SubElement(case, "skipped", message="not run: the budget ended first")
     return as_text(root)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +19,7 @@ from pulsar_ml.campaign.local.exploring import (
 from pulsar_ml.campaign.local.failures import checked_subject, replay_failure
 from pulsar_ml.campaign.local.results import verdict
 from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
+from pulsar_ml.campaign.local.slices import MOST_SEEDS, SuiteSlices, budget_words
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.store.baseline import baseline_of
 from pulsar_ml.campaign.trial.judging import judge_of
@@ -25,7 +28,9 @@ from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
 from pulsar_ml.cli.command import option
 from pulsar_ml.cli.output import print_json
+from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import INTERRUPTED, NOTHING_EXERCISED, SEARCH, ExitCode, worst
+from pulsar_ml.harness.budgets.rounds import spend
 from pulsar_ml.harness.engine import REUSE
 from pulsar_ml.harness.testing.known import baseline_data, today
 from pulsar_ml.terminal.command_line import command_line, short_path, suites_words
@@ -35,7 +40,6 @@ from pulsar_ml.terminal.trust import trust_words
 
 SEEDS = 500
 EXECUTIONS = 200
-MOST_SEEDS = 10**9  # more than --seconds leave time for
 
 
 @new_command(
@@ -55,6 +59,7 @@ MOST_SEEDS = 10**9  # more than --seconds leave time for
 @shared.seed()
 @shared.seeds(None, f"[default: {SEEDS}; with --seconds: no limit]")
 @shared.seconds("Begin no more programs after this time, of which each suite gets an equal part.")
+@shared.budget("suites")
 @shared.threads(63)
 @shared.operations
 @shared.executions(EXECUTIONS)
@@ -131,6 +136,7 @@ def command(
     patience: float,
     seeds: int | None,
     seconds: float | None,
+    budget: float | None,
     ignore: tuple[str, ...],
     baseline: tuple[Path, ...],
     **options: Any,
@@ -140,55 +146,73 @@ def command(
     The search of a suite ends with its first failure, which is made smaller and written to the
     folder of --records.
     """
+    if budget is not None and (seeds or seconds):
+        raise UsageError("--budget, --seeds and --seconds are budgets; give one of them")
     known = baseline_of(baseline, today()) if baseline else None
     chosen = choose_suites(load_suites(suites), (suite,))
     options["module"] = module = options["module"] or CHECKED
     options["leaks"] = LEAK not in ignore
     mutant = options["mutant"]
     limits = shared.sandbox_limits(sandbox, patience)
-    totals: list[SuiteExploration] = []
     interrupted = False
     subjects = {each.name: checked_subject(each.subject, module, mutant) for each in chosen}
     build_id = str(subjects[chosen[0].name].build_id)
     writer = exploration_writer(out, build_id, options, suites) if out else None
+    begun: list[SuiteSlices] = []
+
+    def report(one: SuiteSlices) -> None:
+        total, judge = one.total, judge_of(one.suite.model)
+        path = keep_failure(total, records, module, mutant, limits, judge)
+        if writer and total.failed and total.failure:
+            writer.add(with_failure(total.failed, total.failure, options))
+        if not as_json:
+            echo("\n".join([*total.lines(), *([f"  {one.share()}"] * (budget is not None))]))
+            if path is not None and total.failure is not None:
+                again = replay_failure(total.failure, subjects[total.suite], judge, limits)
+                echo(total.failure.summary(again))
+                steps = command_line(
+                    "replay", short_path(path), *suites_words(suites), *trust_words(module)
+                )
+                echo(f"  written to {path}\n  step by step: {steps}")
+        total.settle(known)
+
+    seed = options.pop("seed")
     with writer or nullcontext(), ProgressDisplay() as progress:
-        for each in chosen:
-            total = SuiteExploration(each.name, options["strategy"])
-            totals.append(total)
-            judge = judge_of(each.model)
-            try:
-                explore_suite(
+
+        def slices() -> Iterator[SuiteSlices]:
+            for each in chosen:
+                total = SuiteExploration(each.name, options["strategy"])
+                explore = partial(
+                    explore_suite,
                     each,
                     total,
                     progress=progress,
                     limits=limits,
-                    seeds=seeds or (SEEDS if seconds is None else MOST_SEEDS),
-                    seconds=None if seconds is None else seconds / len(chosen),
                     on_result=writer.add if writer else None,
                     baseline=known,
                     **options,
                 )
-            except KeyboardInterrupt:  # the results so far are kept and shown
-                interrupted = True
-            path = keep_failure(total, records, module, mutant, limits, judge)
-            if writer and total.failed and total.failure:
-                writer.add(with_failure(total.failed, total.failure, options))
-            if not as_json:
-                echo("\n".join(total.lines()))
-                if path is not None and total.failure is not None:
-                    subject = subjects[each.name]
-                    again = replay_failure(total.failure, subject, judge, limits)
-                    echo(total.failure.summary(again))
-                    steps = command_line(
-                        "replay", short_path(path), *suites_words(suites), *trust_words(module)
-                    )
-                    echo(f"  written to {path}\n  step by step: {steps}")
-            total.settle(known)
-            if interrupted:
-                break
+                begun.append(SuiteSlices(each, total, explore, seed, report))
+                yield begun[-1]
+
+        try:
+            if budget is not None:
+                spend(slices(), len(chosen), budget)
+            else:
+                share = None if seconds is None else seconds / len(chosen)
+                for one in slices():
+                    one.run(seeds or (SEEDS if seconds is None else MOST_SEEDS), share)
+        except KeyboardInterrupt:  # the results so far are kept and shown
+            interrupted = True
+        begun = [one for one in begun if one.latest or one.reported or interrupted]
+        for one in begun:
+            one.end()
         if writer and interrupted:
             writer.status = "interrupted"
-    code = INTERRUPTED if interrupted else worst(total.exit_code() for total in totals)
+    totals = [one.total for one in begun]
+    missed = [each.name for each in chosen[len(begun) :]]
+    codes = [*(total.exit_code() for total in totals), *([NOTHING_EXERCISED] * bool(missed))]
+    code = INTERRUPTED if interrupted else worst(codes)
     counts = counts_of(totals)
     found = {signature for total in totals for signature in total.signatures()}
     if as_json:
@@ -198,6 +222,7 @@ def command(
                 **counts.as_data(),
                 "warning": counts.warning(),
                 "suites": [total.as_data() for total in totals],
+                **({"not_run": missed} if budget is not None else {}),
                 **baseline_data(found, known),
             }
         )
@@ -205,7 +230,9 @@ def command(
     if warning := counts.warning():
         echo(warning)
     idle = [total.suite for total in totals if total.exit_code() == NOTHING_EXERCISED]
-    echo(verdict(code, counts, idle) + (f"; {known.sentence(found)}" if known else ""))
+    last = verdict(code, counts, [*idle, *missed], known=bool(found))
+    last += f"; {known.sentence(found)}" if known else ""
+    echo(last + (f"; {budget_words(budget, begun, missed)}" if budget is not None else ""))
     if writer:
         echo(writer.where())
     return code

@@ -11,7 +11,7 @@ import click
 from pulsar_ml.campaign.local.failures import checked_subject, guarded, replay_failure
 from pulsar_ml.campaign.local.records import read_record
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
-from pulsar_ml.campaign.shrink.hunt import NO_OUTCOME, search
+from pulsar_ml.campaign.shrink.hunt import NO_OUTCOME, SECONDS, search
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import CHECKED, LEAK, PRODUCT
 from pulsar_ml.cli import options as shared
@@ -40,6 +40,7 @@ from pulsar_ml.terminal.trust import check_trusted, trust_words
 @shared.mutant("the record's")
 @shared.trust
 @shared.executions(200_000)
+@shared.seconds(f"Begin no more executions after this time.  [default: {SECONDS:g}]")
 @shared.mode
 @shared.ignore
 @shared.sandbox()
@@ -52,6 +53,7 @@ def command(
     mutant: str | None,
     trust: bool,
     executions: int,
+    seconds: float | None,
     mode: str,
     ignore: tuple[str, ...],
     sandbox: bool,
@@ -84,6 +86,7 @@ def command(
             content,
             mode=mode,
             executions=executions,
+            seconds=seconds or SECONDS,
             leaks=LEAK not in ignore,
         ),
         limits,
@@ -102,17 +105,21 @@ def command(
                 "invariant": content.invariant,
                 "windows": found.windows,
                 "executions": found.executions,
-                "others": list(found.others),
+                "others": dict(found.others),
                 "failure": None if failure is None else json.loads(failure.to_json()),
             }
         )
         return code
     effort = f"{found.executions:,} executions of {found.windows} windows of the program"
     if found.others:
-        names = ", ".join(sorted(set(found.others)))
-        effort += f"; other failures came first in {len(found.others)}: {names}"
+        names = ", ".join(f"{name} in {count:,}" for name, count in sorted(found.others.items()))
+        effort += f"; others ended in another failure: {names}"
     if failure is None:
         echo(f"{content.invariant} was not broken in {effort}")
+        more = f"more time (--seconds, {seconds or SECONDS:g} now) or more --executions"
+        if found.others:
+            more += f", or a module in which {', '.join(sorted(found.others))} holds"
+        echo(f"what may help: {more}, or a record of a smaller program (run --operations)")
         return code
     echo(f"{content.invariant} was broken after {effort}")
     again = replay_failure(failure, subject, judge_of(suite.model), limits)

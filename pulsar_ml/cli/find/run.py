@@ -161,7 +161,8 @@ def command(
         if warning := counts.warning():
             screen.print(f"\n{warning}", soft_wrap=True, markup=False)
         idle = [one.suite for one in runs if one.exit_code() == NOTHING_EXERCISED]
-        last = verdict(code, counts, idle) + (f"; {known.sentence(found)}" if known else "")
+        last = verdict(code, counts, idle, known=bool(found))
+        last += f"; {known.sentence(found)}" if known else ""
         screen.print(f"\n{last}", soft_wrap=True, highlight=False, markup=False)
         if writer:
             screen.print(writer.where(), soft_wrap=True, markup=False)

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any, overload
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.budgets.passing import met_words
 from pulsar_ml.harness.causes.description import described
 from pulsar_ml.harness.functions.budget import replacing, with_budget
 from pulsar_ml.harness.functions.called import function_subject, is_native, module_of
@@ -69,7 +70,10 @@ class Checked:
         """Describe the result in one line."""
         done = self.exploration
         if self.failure is not None:
-            return f"{self.failure.kind} at execution {done.executions:,} of seed {done.seed}"
+            known = {met.failure.signature: met.at for met in done.met}
+            number = known.get(self.failure.signature, done.executions)
+            found = f"{self.failure.kind} at execution {number:,} of seed {done.seed}"
+            return "; ".join(filter(None, [found, met_words(done.met, done.executions)]))
         count = f"{counted(done.executions, 'execution')}, {counted(done.statistics['classes'], 'class')}"
         if self.verdict != "clean" and done.executions and not done.counting:
             at = f" ({done.assumption})" if done.assumption else ""
@@ -158,8 +162,23 @@ def check_function(
     ``threads`` is another one: so many threads call the function at once; the default is one.
     An interrupt while the failure is shrunk leaves it as it was found.
     """
+    done = explore_test(test, subject, limits=limits, on_batch=on_batch, **options)
+    return finish_test(file, test, subject, done, limits=limits, **options)
+
+
+def explore_test(
+    test: TestFunction,
+    subject: Subject | PythonTest,
+    *,
+    limits: Limits | None = None,
+    on_batch: Callable[[int], object] = lambda executions: None,
+    **options: Any,
+) -> Exploration:
+    """Explore one test in a child process; its failure is as it was found."""
     if isinstance(subject, PythonTest):
-        return check_python(subject.function, limits=limits, on_batch=on_batch, **options)
+        from pulsar_ml.harness.pythreads.check import explored
+
+        return explored(subject.function, limits=limits, on_batch=on_batch, **options)
     threads = options.pop("threads", 1)
     if subject.max_threads and threads > subject.max_threads:
         raise UsageError(
@@ -168,7 +187,24 @@ def check_function(
         )
     chosen = {"reuse": "mixed", **with_budget(options, EXECUTIONS)}
     program = Program.of_test(subject, threads)
-    done = explore(subject, program, isolated=True, limits=limits, on_batch=on_batch, **chosen)
+    return explore(subject, program, isolated=True, limits=limits, on_batch=on_batch, **chosen)
+
+
+def finish_test(
+    file: Path,
+    test: TestFunction,
+    subject: Subject | PythonTest,
+    done: Exploration,
+    *,
+    limits: Limits | None = None,
+    **options: Any,
+) -> Checked:
+    """Shrink the failure of a test that was explored with these options, and describe it.
+
+    An interrupt meanwhile leaves the failure as it was found.
+    """
+    if isinstance(subject, PythonTest):
+        return finish_python(done, subject.function, limits=limits, **options)
     failure = done.failure
     text = ""
     interrupted = False
@@ -224,16 +260,21 @@ def check_python(function: Callable[[], object], **options: Any) -> Checked:
 
     An interrupt while the failure is shrunk leaves it as it was found.
     """
-    from pulsar_ml.harness.pythreads.check import explore_python, file_of, test_of
+    from pulsar_ml.harness.pythreads.check import explored
 
-    failed: list[Exploration] = []
+    return finish_python(explored(function, **options), function, **options)
+
+
+def finish_python(done: Exploration, function: Callable[[], object], **options: Any) -> Checked:
+    """Shrink the failure of a Python function and describe it, see :func:`finish_test`."""
+    from pulsar_ml.harness.pythreads.check import OF_TEST, file_of, finished, test_of
+
+    kept = {name: options[name] for name in OF_TEST if name in options}
     interrupted = False
     try:
-        done, text = explore_python(function, on_failure=failed.append, **options)
+        done, text = finished(done, function, **kept)
     except KeyboardInterrupt:
-        if not failed:
-            raise
-        done, interrupted = failed[0], True
+        interrupted = True
         text = done.failure.summary() if done.failure else ""
     return Checked(file_of(function), test_of(function), done, done.failure, text, interrupted)
 

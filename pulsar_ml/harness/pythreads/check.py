@@ -43,6 +43,7 @@ from pulsar_ml.harness.subjects.recipe import Recipe, keep_recipe
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 EXECUTIONS = 20_000  # of each test, at most
+OF_TEST = ("name", "semantics", "also", "strict", "isolated", "limits")  # options of both halves
 LOCK_RULES = ("lock left locked", "lock of another thread")  # as in native/replaced/held.c
 WAITS = ("deadlock", "livelock", "not lock-free")
 
@@ -69,6 +70,10 @@ def build_of(function: Callable[..., object]) -> str:
 def loaded_engine() -> bytes:
     """Return the identity of the engine; this process has loaded it and keeps it."""
     return engine_identity()
+
+
+def subject_of(function: Test, name: str) -> Subject:
+    return python_subject(function, name or getattr(function, "__name__", "test"))
 
 
 def program_of(subject: Subject, semantics: str = "gil") -> Program:
@@ -111,25 +116,35 @@ def engine_options(semantics: str, options: dict[str, Any]) -> dict[str, Any]:
 def explore_python(
     function: Test,
     *,
+    shrinks: bool = True,
+    on_batch: Callable[[int], object] = lambda executions: None,
+    **options: Any,
+) -> tuple[Exploration, str]:
+    """Explore a Python function as :func:`explored`; return the counts and its failure's text."""
+    done = explored(function, on_batch=on_batch, **options)
+    kept = {name: options[name] for name in OF_TEST if name in options}
+    return finished(done, function, shrinks=shrinks, **kept)
+
+
+def explored(
+    function: Test,
+    *,
     name: str = "",
     semantics: str = "gil",
     also: Iterable[str] = (),
     strict: bool = False,
     isolated: bool = True,
     limits: Limits | None = None,
-    shrinks: bool = True,
     on_batch: Callable[[int], object] = lambda executions: None,
-    on_failure: Callable[[Exploration], object] = lambda exploration: None,
     **options: Any,
-) -> tuple[Exploration, str]:
-    """Explore the schedules of a Python function; return the counts and the text of its failure.
+) -> Exploration:
+    """Explore the schedules of a Python function; return the counts and its failure.
 
     ``semantics`` is "gil", where single accesses never race, or "free", where two accesses to one
     variable that nothing orders are a failure. ``also`` names installed packages that are under
     test. With ``strict`` a lock that stays locked, or that another thread releases, is a failure
     and no remark. The executions are made in a child process unless ``isolated`` is False. Other
-    options are those of :func:`pulsar_ml.harness.explore`. ``on_failure`` gets a failed exploration
-    before its failure is shrunk, which may take long.
+    options are those of :func:`pulsar_ml.harness.explore`.
     """
     require_support()
     if "threads" in options:
@@ -138,11 +153,11 @@ def explore_python(
         )
     chosen = engine_options(semantics, options)
     packages = tuple(also)
-    subject = python_subject(function, name or getattr(function, "__name__", "test"))
+    subject = subject_of(function, name)
     program = program_of(subject, semantics)
     keep_test(function, subject, packages, strict=strict)
 
-    def explored(on_batch: Callable[[int], object]) -> Exploration:
+    def within(on_batch: Callable[[int], object]) -> Exploration:
         with session(semantics=semantics, also=packages, strict=strict) as texts:
             try:
                 done = explore(subject, program, on_batch=on_batch, **chosen)
@@ -155,18 +170,35 @@ def explore_python(
             )
 
     try:
-        done = in_child(explored, on_batch, limits) if isolated else explored(on_batch)
+        return in_child(within, on_batch, limits) if isolated else within(on_batch)
     except LostError as error:
         known = {**chosen, "first": chosen.get("first", 0), "part": chosen.get("part") or ""}
         known.pop("executions")
-        done = lost_exploration(error, subject, program, known)
+        return lost_exploration(error, subject, program, known)
+
+
+def finished(
+    done: Exploration,
+    function: Test,
+    *,
+    name: str = "",
+    semantics: str = "gil",
+    also: Iterable[str] = (),
+    strict: bool = False,
+    isolated: bool = True,
+    limits: Limits | None = None,
+    shrinks: bool = True,
+) -> tuple[Exploration, str]:
+    """Shrink the failure of an exploration, which may take long; return it with its text.
+
+    The options are those of :func:`explored`.
+    """
     failure = done.failure
     if failure is None:
         return done, ""
     if failure.ended_process:
         return done, failure.summary()
-    on_failure(done)
-    found = failure
+    found, packages, subject = failure, tuple(also), subject_of(function, name)
 
     def described() -> tuple[Failure, str]:
         with session(semantics=semantics, also=packages, strict=strict) as texts:

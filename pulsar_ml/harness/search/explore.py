@@ -16,9 +16,11 @@ from typing import Any, TypedDict, Unpack, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.errors import LimitsError, NondeterminismError, NotRepeatedError, UsageError
+from pulsar_ml.errors import LimitsError, NondeterminismError, UsageError
+from pulsar_ml.harness.budgets.passing import IsKnown, Met, Passing
 from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
+from pulsar_ml.harness.replays.repeats import recheck
 from pulsar_ml.harness.search.child import Limits, LostError
 from pulsar_ml.harness.search.failure import Failure, capture
 from pulsar_ml.harness.search.partition import (
@@ -110,7 +112,7 @@ class Exploration:
         subject, mode, strategy, seed, bound: the options of the exploration.
         executions: number of executions; ``seconds`` of processor time that they took.
         statistics: the engine's counts (see ``EngineStats`` in engine.h).
-        failure: the first failure, or None.
+        failure: the first failure that is not known, else the first known one, or None.
         exhausted: the proof of a finished search: "completely", or "within the stated bounds: " and
             the bounds that cut something off. "" for anything else.
         rechecked: number of executions that were repeated and found equal.
@@ -124,6 +126,7 @@ class Exploration:
         assumption: the place of the assumption that did not hold last, or "".
         one_step: the modules of native code that a test in Python called, each call one step.
         left: of a search with reduction that did not end, how much it has yet to do.
+        met: the known failures behind which it went on, see ``is_known`` of :func:`explore`.
         locks: remarks about locks of a test in Python, such as one that stays locked.
     """
 
@@ -148,6 +151,7 @@ class Exploration:
     one_step: tuple[str, ...] = ()
     locks: tuple[str, ...] = ()
     left: Left | None = None
+    met: tuple[Met, ...] = ()
 
     def missed(self, depth: int) -> float:
         """Bound the probability that PCT missed a bug of ``depth`` 1 to 3 which the program has.
@@ -261,6 +265,7 @@ def explore(
     on_left: Callable[[Left], object] | None = None,
     isolated: bool = False,
     limits: Limits | None = None,
+    is_known: IsKnown | None = None,
     **options: Unpack[EngineOptions],
 ) -> Exploration:
     """Run ``executions`` executions of ``program`` under the engine, or fewer up to a failure.
@@ -277,7 +282,8 @@ def explore(
     of executions so far after each batch, about five times a second, and ``on_left`` an estimate
     how much a search with reduction has yet to do, unless it is ``isolated``. ``look`` is called
     behind 32, 64, 128, ... executions, the last of which was made again and has its trace; if it
-    returns true, the exploration ends.
+    returns true, the exploration ends. ``is_known`` says of a failure whether it is known: a sample
+    goes on behind it, up to MOST_MET times; a search ends, for its proof would lack that execution.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may
@@ -316,6 +322,7 @@ def explore(
             look=look,
             options=engine_options,
             on_left=on_left,
+            is_known=None if strategy in SEARCHES else is_known,
         )
 
     if not isolated:
@@ -365,6 +372,7 @@ def search(
     look: Callable[[Explorer], bool] | None,
     options: Mapping[str, Any],
     on_left: Callable[[Left], object] | None = None,
+    is_known: IsKnown | None = None,
 ) -> Exploration:
     """Run :func:`explore` in this process; ``options`` are those of ``explorer``."""
     done, rechecked = 0, 0
@@ -373,7 +381,7 @@ def search(
         batch = LOOKED_AT
     deadline = math.inf if seconds is None else time.monotonic() + seconds
     began = batch_began = time.thread_time()
-    failure, assumption = None, ""
+    failure, assumption, known = None, "", Passing(is_known)
     while done < executions and (done == 0 or time.monotonic() < deadline):
         count, refused = run_judged(explorer, first + done, min(batch, executions - done), judge)
         done += count
@@ -383,7 +391,12 @@ def search(
             raise NO_VERDICT[explorer.end()](str(explorer.failure()["message"]))
         if refused or (explorer.failed() and not answers_only):
             failure = capture(explorer, first + done - 1, options, refused)
-            break
+            if not known.passes(failure, done):
+                break
+            failure = None
+            if known.is_full:
+                break
+            continue
         if explorer.statistics()["exhausted"] or count == 0:
             break
         if not explorer.failed():
@@ -398,6 +411,8 @@ def search(
         on_batch(done)
         if on_left is not None and (estimate := left_of(explorer)):
             on_left(estimate)
+    met = tuple(known.found.values())
+    failure = failure or (met[0].failure if met else None)
     statistics = dict(explorer.statistics())
     exhausted = ""
     left: Left | None = None
@@ -435,6 +450,7 @@ def search(
         assumption,
         explorer.reasons or ("suppress",),
         left=left,
+        met=met,
     )
 
 
@@ -469,31 +485,3 @@ def next_batch(batch: int, spent: float) -> int:
     if spent <= 0:
         return batch * 4
     return max(1, min(batch * 4, int(batch * BATCH_SECONDS / spent)))
-
-
-def recheck(explorer: Explorer, number: int) -> None:
-    """Repeat the last execution; NotRepeatedError names the first difference."""
-    before = explorer.hashes()
-    explorer.again(number)
-    if explorer.hashes() == before:
-        return
-    first = explorer.trace()
-    explorer.again(number)
-    raise NotRepeatedError(
-        f"execution {number} was not the same when made again: {divergence(first, explorer.trace())}"
-    )
-
-
-def divergence(first: list[dict[str, Any]], second: list[dict[str, Any]]) -> str:
-    """Describe the first difference of two traces."""
-    for index, (a, b) in enumerate(zip(first, second, strict=False)):
-        for key in ("thread", "op", "value", "order"):
-            if a[key] != b[key]:
-                place = f", at {describe_pc(a['pc'])}" if a["pc"] else ""
-                return (
-                    f"event {index} of thread {a['thread']}: {key} is {a[key]!r}, then {b[key]!r}"
-                    f"{place}"
-                )
-    if len(first) != len(second):
-        return f"{len(first)} events, then {len(second)}"
-    return "two recorded executions agree, so recording itself changes what the code does"

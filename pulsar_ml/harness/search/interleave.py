@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any, Unpack
 
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.budgets.passing import IsKnown
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.explore import (
     EngineOptions,
@@ -123,6 +124,7 @@ def interleave(
     reuse: str = "mixed",
     faults: Iterable[str] = (),
     judge: Judge | None = None,
+    is_known: IsKnown | None = None,
     **options: Unpack[EngineOptions],
 ) -> Interleavings:
     """Explore random programs of ``subject`` under the engine, within one budget.
@@ -133,9 +135,9 @@ def interleave(
     is ``executions``, shared by the programs; or ``seconds`` of wall time, for as many programs as
     fit. Program i has seed ``seed + i * stride``: calls with the same stride and different seeds
     below the stride share no program. ``mode``, ``strategy``, ``judge`` and the other options are
-    those of :func:`explore`.
+    those of :func:`explore`; ``is_known``, too: programs follow one with a known failure.
 
-    The exploration ends at the first failure, which is shrunk and returned; it is not raised.
+    The exploration ends at the first failure that is not known, which is shrunk and returned; it is not raised.
     ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
     time. Raises UsageError for an option that is unknown or does not fit the subject, LimitsError
     for a program that is too large for the engine, and NondeterminismError when something outside
@@ -153,6 +155,7 @@ def interleave(
         "reuse": reuse,
         "faults": tuple(faults),
         "judge": judge,
+        "is_known": is_known,
         **options,
     }
 
@@ -211,7 +214,8 @@ def _explore_programs(
         )
         results.append(done)
         first += done.executions
-        if done.failure is not None:
+        known = options["is_known"]
+        if done.failure is not None and not (known and known(done.failure)):
             break
     return results
 
@@ -224,7 +228,9 @@ def _sum(
     strategy: str,
     judge: Judge | None,
 ) -> Interleavings:
-    failure = results[-1].failure if results else None
+    failures = [result.failure for result in results if result.failure is not None]
+    new = results[-1].failure if results else None
+    failure = new or (failures[0] if failures else None)
     if failure is not None:
         failure = shrink(failure, subject, budget=SHRINK_EXECUTIONS, judge=judge)
     return Interleavings(

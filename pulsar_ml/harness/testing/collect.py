@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from fnmatch import fnmatch
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -118,14 +119,15 @@ class FunctionItem(pytest.Item):
 
     def runtest(self) -> None:
         from pulsar_ml.harness.functions.budget import replacing
-        from pulsar_ml.harness.functions.check import check_function
+        from pulsar_ml.harness.functions.check import EXECUTIONS, explore_test, finish_test
+        from pulsar_ml.harness.testing.budget import explored
 
         subject = self.subject()
         if (recorded := self.config.stash[REPLAYED]) is not None:
             self.replay(recorded, subject)
         options = replacing(self.test.options, command_options(self.config))
-        result = check_function(self.path, self.test, subject, **options)
-        finish(self, result)
+        done = explored(self, partial(explore_test, self.test, subject), options, EXECUTIONS)
+        finish(self, finish_test(self.path, self.test, subject, done, **options))
 
     def replay(self, failure: Failure, subject: Subject) -> NoReturn:
         from pulsar_ml.harness.functions.check import replayed_text

@@ -116,6 +116,13 @@ def short_signature(failure: Failure) -> str:
     return fingerprint(failure)[:12]
 
 
+def is_known_by(baseline: Baseline | None) -> Callable[[Failure], bool] | None:
+    """A function that says of a test's failure whether it is known; None without a baseline."""
+    if baseline is None:
+        return None
+    return lambda failure: baseline.is_known(short_signature(failure))
+
+
 def read_known(path: Path) -> list[Entry]:
     """The entries of a file of known failures. BadRecordError for a wrong one."""
     text = bounded_text(path, "the file of known failures", most=MOST_BYTES)

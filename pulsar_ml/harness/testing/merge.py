@@ -86,7 +86,13 @@ class Merge:
         from pulsar_ml.harness.testing.sarif import log, result_of_test
 
         results = [
-            result_of_test(failure, f"{test} {file}:{(line or 0) + 1}", note=note, record=record)
+            result_of_test(
+                failure,
+                f"{test} {file}:{(line or 0) + 1}",
+                note=note,
+                record=record,
+                against=self.baseline is not None,
+            )
             for failure, (file, line, test), note, record in zip(
                 self.failures, self.tests, self.notes, self.records, strict=True
             )

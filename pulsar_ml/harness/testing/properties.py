@@ -18,6 +18,8 @@ KNOWN = "pulsar_ml.known"  # the baseline's note about a known failure
 LANES = "interleaving of the known failure"  # a section of a report
 EXPLORED = "pulsar_ml.explored"  # one line about the exploration; -v shows those of passed tests
 
+BUDGETED = "pulsar_ml.budget"  # what the test got of --budget
+
 REPLAYED = pytest.StashKey["Failure | None"]()
 BASELINE = pytest.StashKey[Any]()  # a known.Baseline, or None
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 import pytest
 
 from pulsar_ml.harness.testing import python_tests
+from pulsar_ml.harness.testing.budget import BUDGET, SharedBudget, is_known_of
 from pulsar_ml.harness.testing.collect import (
     SourceFile,
     add_settings,
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.testing.known import Baseline
 
 MARKER = "interleave"
+BUDGETS = ("executions", "seconds", "budget")
 pytest_pyfunc_call = python_tests.pytest_pyfunc_call
 
 
@@ -87,6 +89,11 @@ OPTIONS: Mapping[str, dict[str, Any]] = {
         "metavar": "S",
         "help": "seconds for each test, instead of its own budget",
     },
+    "budget": {
+        "metavar": "TIME",
+        "help": "time for all tests of the engine together, such as 90s or 5m: each gets a slice, and "
+        "the rest goes to those that still find new classes of executions",
+    },
     "replay": {
         "metavar": "RECORD",
         "help": "replay a failure: the path of its record, or its short form",
@@ -121,13 +128,29 @@ def pytest_configure(config: pytest.Config) -> None:
         replayed = read_record(record)
     config.stash[REPLAYED] = replayed
     config.stash[BASELINE] = baseline_of(config.getoption("interleave_baseline"))
-    if None not in (
-        config.getoption("interleave_executions"),
-        config.getoption("interleave_seconds"),
-    ):
-        raise pytest.UsageError("--executions and --seconds are two budgets; use one of them")
+    budgets = [
+        f"--{name}" for name in BUDGETS if config.getoption(f"interleave_{name}") is not None
+    ]
+    if len(budgets) > 1:
+        raise pytest.UsageError(f"{' and '.join(budgets[:2])} are two budgets; use one of them")
+    configure_budget(config, config.getoption("interleave_budget"))
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(Merge(config), "pulsar_ml-merge")
+
+
+def configure_budget(config: pytest.Config, text: str | None) -> None:
+    """Let tests share the time of ``--budget``, unless they replay a record."""
+    config.stash[BUDGET] = None
+    if text is None or config.stash[REPLAYED] is not None:
+        return
+    from pulsar_ml.harness.budgets.split import duration
+
+    try:
+        config.stash[BUDGET] = budget = SharedBudget(config, duration(text))
+    except ValueError as error:
+        raise pytest.UsageError(f"--budget: {error}") from None
+    if hasattr(config, "workerinput") or not config.getoption("numprocesses", None):
+        config.pluginmanager.register(budget, "pulsar_ml-budget")
 
 
 def baseline_of(paths: Sequence[str]) -> Baseline | None:
@@ -220,11 +243,14 @@ class Interleave:
                 chosen[name] = value
                 if name == "executions":
                     chosen["seconds"] = None
+        if (budget := self.item.config.stash[BUDGET]) is not None:
+            chosen["seconds"] = budget.slice_of(self.item)
         shard = self.shard
         chosen["seed"] = chosen.get("seed", 0) + shard.number
         if chosen.get("seconds") is None:
             chosen["executions"] = max(1, shard.share(chosen.get("executions", 20_000)))
             chosen["programs"] = max(1, shard.share(chosen.get("programs", 20)))
+        chosen["is_known"] = is_known_of(self.item)
         found = interleave(subject, stride=shard.count, **chosen)
         self.note(found)
         if found.failure is not None:

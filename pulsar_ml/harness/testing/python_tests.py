@@ -7,6 +7,7 @@ Such a test starts Python threads, and every execution is another schedule. A te
 from __future__ import annotations
 
 import re
+from functools import partial
 from typing import TYPE_CHECKING, Any, NoReturn
 
 import pytest
@@ -50,14 +51,18 @@ def subject_name(item: pytest.Item) -> str:
 
 def run_marked(item: pytest.Item, function: Callable[[], object], options: dict[str, Any]) -> None:
     from pulsar_ml.errors import PulsarMlError
-    from pulsar_ml.harness.functions.check import check_python
+    from pulsar_ml.harness.functions.check import finish_python
+    from pulsar_ml.harness.pythreads import check
+    from pulsar_ml.harness.testing.budget import explored
 
     __tracebackhide__ = True
     name = subject_name(item)
     try:
         if (recorded := item.config.stash[REPLAYED]) is not None:
             replay(recorded, function, name, options)
-        result = check_python(function, name=name, **options)
+        explore = partial(check.explored, function, name=name)
+        done = explored(item, explore, options, check.EXECUTIONS)
+        result = finish_python(done, function, name=name, **options)
     except PulsarMlError as error:
         pytest.fail(str(error), pytrace=False)
     finish(item, result)

@@ -115,20 +115,27 @@ def result_of(failure: Failure) -> dict[str, Any]:
     return result
 
 
-def suppression(note: str) -> dict[str, Any]:
-    """The property of a result whose failure is known; none without a note."""
+def standing(note: str, *, against: bool) -> dict[str, Any]:
+    """The properties of a result ``against`` a baseline, whose ``note`` a known failure has."""
+    state = {"baselineState": "unchanged" if note else "new"} if against else {}
     if not note:
-        return {}
-    return {"suppressions": [{"kind": "external", "justification": note}]}
+        return state
+    return {**state, "suppressions": [{"kind": "external", "justification": note}]}
 
 
 def result_of_test(
-    failure: Failure, test: str, *, note: str = "", record: Path | None = None
+    failure: Failure,
+    test: str,
+    *,
+    note: str = "",
+    record: Path | None = None,
+    against: bool = False,
 ) -> dict[str, Any]:
     """Return the failure of a test at ``test``, a text as :func:`location` reads it.
 
     The test stands for a failure without a place in the code, as wrong answers. ``note`` is the
-    baseline's, for a known failure. Hints beside the ``record`` follow the message.
+    baseline's, for a known failure; ``against`` says that there is a baseline. Hints beside the
+    ``record`` follow the message.
     """
     result = result_of(failure)
     at_test = location(test)
@@ -137,7 +144,7 @@ def result_of_test(
     if record is not None and (changes := changes_beside(record, failure)):
         text = f"{result['message']['text']}. The failure is gone with: {' or '.join(changes)}"
         result = {**result, "message": {"text": text}}
-    return {**result, **suppression(note)}
+    return {**result, **standing(note, against=against)}
 
 
 def changes_beside(record: Path, failure: Failure) -> list[str]:

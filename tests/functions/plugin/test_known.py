@@ -112,12 +112,15 @@ def test_check_fails_only_for_what_is_new(race: Path, monkeypatch: pytest.Monkey
         "--baseline", file, "--sarif", "s.sarif", "--junit", "j.xml", "--markdown", "m.md"
     )
     assert again.code == CLEAN
-    assert again.out.rstrip().endswith(f"2 clean, 1 failed; baseline: 0 new, 1 known ({signature})")
+    assert again.out.rstrip().endswith(
+        f"2 clean, 1 with a known failure; baseline: 0 new, 1 known ({signature})"
+    )
     assert "data race" in again.out and "is known until 9999-12-31: old" in again.out
     (result,) = json.loads(Path("s.sarif").read_text())["runs"][0]["results"]
     assert result["suppressions"] == [
         {"kind": "external", "justification": "known until 9999-12-31: old"}
     ]
+    assert result["baselineState"] == "unchanged"
     assert len(result["locations"]) == len(result["relatedLocations"]) == 1
     root = ElementTree.parse("j.xml").getroot()
     assert (root.get("tests"), root.get("failures"), root.get("skipped")) == ("3", "0", "1")

@@ -70,6 +70,13 @@ class OneJvm:
             patch.chdir(directory)
             patch.syspath_prepend(str(ROOT / "tests" / "spark"))
             stack.enter_context(mock.patch.dict(os.environ, environment(**changes), clear=True))
+            stack.enter_context(self.sessions())
+            yield
+
+    @contextmanager
+    def sessions(self) -> Iterator[None]:
+        """While it is entered, sessions of this process open in this JVM."""
+        with pytest.MonkeyPatch.context() as patch:
             patch.setattr("pyspark.java_gateway.launch_gateway", self._launched)
             patch.setattr("pulsar_ml.distributed.driver.end_jvm", forget)
             yield

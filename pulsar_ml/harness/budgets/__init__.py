@@ -1,0 +1,1 @@
+"""Budgets of time that several tests share, and the counts of tests that run in slices."""
