@@ -18,7 +18,9 @@ from pulsar_ml.harness.histories.files import load_lines, plain_lines, save_hist
 from pulsar_ml.harness.histories.history import History, history_of
 from tests.linearize.test_files import HISTORIES
 
-LINE = '{"thread": 1, "operation": "put", "arguments": %s, "result": %s, "invoked": 1, "returned": 2}'
+LINE = (
+    '{"thread": 1, "operation": "put", "arguments": %s, "result": %s, "invoked": 1, "returned": 2}'
+)
 
 
 @pytest.fixture(autouse=True)
@@ -81,8 +83,29 @@ def test_names_of_threads_are_not_plain(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "value",
     [
-        *("1", "-0", "0.0", "-0.0", "1e3", "1E400", "true", "false", "null", '""', '"\\u0061"', '"a"'),
-        *("[]", "[1, [2.0, true]]", '"\\ud800"', '"ü€"', '"\\\\"', '"\\""', "123456789012345678901"),
+        *(
+            "1",
+            "-0",
+            "0.0",
+            "-0.0",
+            "1e3",
+            "1E400",
+            "true",
+            "false",
+            "null",
+            '""',
+            '"\\u0061"',
+            '"a"',
+        ),
+        *(
+            "[]",
+            "[1, [2.0, true]]",
+            '"\\ud800"',
+            '"ü€"',
+            '"\\\\"',
+            '"\\""',
+            "123456789012345678901",
+        ),
         *(" 1 ", "[ 1 ]", '["]", "[\\""]'),
     ],
 )
@@ -96,7 +119,10 @@ def test_values_of_every_kind(value: str) -> None:
 @pytest.mark.parametrize(
     "line",
     [
-        *(LINE % ("[1]", value) for value in ("tru", "NaN", "[NaN]", "01", '"\x01"', "[1", "1]", "'a'", "{}")),
+        *(
+            LINE % ("[1]", value)
+            for value in ("tru", "NaN", "[NaN]", "01", '"\x01"', "[1", "1]", "'a'", "{}")
+        ),
         *(LINE % (words, "1") for words in ("[1,]", "[,1]", "[1 2]", "1", "[1,2,3,4]", "null")),
         LINE.replace("1,", "1.5,") % ("[]", "1"),
         LINE.replace("put", "\x85") % ("[]", "1"),

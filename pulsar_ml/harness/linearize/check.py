@@ -405,7 +405,7 @@ class Check:
             several = self.searches.options.workers > 1 and native.parts > 1 and not together
             alone = most is None and several
             if alone:  # for as long as it takes to begin workers
-                native.deadline_ns = self.effort.soon(rounds.SECONDS_ALONE)
+                native.deadline_ns = self.effort.soon(rounds.NATIVELY * rounds.SECONDS_ALONE)
             answer, way, steps, configurations = native.search(
                 self.records, together=together, most_steps=limit
             )
