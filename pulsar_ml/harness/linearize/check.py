@@ -252,8 +252,7 @@ class Check:
             return self.outcome(part, most, native)
 
         waiting = parts
-        # A native search of all parts was alone for as long before.
-        alone = rounds.SECONDS_ALONE if native is None else 0.0
+        alone = rounds.SECONDS_ALONE if native is None else 0.0  # a native search was before
         with Rounds(search, parts, self.effort, self.searches.options, alone) as run:
             self.deaths = run.workers.deaths
             while waiting:
