@@ -23,7 +23,7 @@ from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.models import CasRegister, PriorityQueue, Queue, Stack
 
 STEPS, MEMORY, SECONDS = 10_000, 100 << 20, 2.0
-CLIENTS = 60
+CLIENTS = 90
 EVER = 10**9
 
 

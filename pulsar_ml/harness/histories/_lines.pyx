@@ -48,6 +48,10 @@ cdef struct Line:
     int32_t[3] words
 
 
+cdef inline bint is_key(const char* text, Py_ssize_t length, const char* key, Py_ssize_t most) noexcept:
+    return length == most and memcmp(text, key, <size_t>most) == 0
+
+
 cdef class Reader:
     """One reading of a text; ``found`` has the JSON value of each text in it, by number."""
 
@@ -191,17 +195,19 @@ cdef class Reader:
         self.at = last + 1
         if not self.sign(c':'):
             return 0
-        if length == 6:
-            return THREAD if not memcmp(first, b"thread", 6) else RESULT if not memcmp(first, b"result", 6) else 0
-        if length == 7:
-            return INVOKED if not memcmp(first, b"invoked", 7) else FATE if not memcmp(first, b"crashed", 7) else 0
-        if length == 8:
-            return RETURNED if not memcmp(first, b"returned", 8) else 0
-        if length == 9:
-            if not memcmp(first, b"operation", 9):
-                return OPERATION
-            return WORDS if not memcmp(first, b"arguments", 9) else 0
-        return 0
+        if is_key(first, length, b"thread", 6):
+            return THREAD
+        if is_key(first, length, b"operation", 9):
+            return OPERATION
+        if is_key(first, length, b"arguments", 9):
+            return WORDS
+        if is_key(first, length, b"result", 6):
+            return RESULT
+        if is_key(first, length, b"invoked", 7):
+            return INVOKED
+        if is_key(first, length, b"returned", 8):
+            return RETURNED
+        return FATE if is_key(first, length, b"crashed", 7) else 0
 
     cdef bint words(self, Line* line) except -1:
         line.n_words = 0

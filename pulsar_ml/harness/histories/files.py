@@ -202,9 +202,7 @@ def plain_lines(text: str, name: str) -> History | None:
         return None
     records, values, names, numbers = found
     signatures = tuple(Signature(name, MOST_ARGUMENTS, VALUE) for name in names)
-    history = History(
-        signatures, frozen(records), tuple(values), "file", numbers=tuple(numbers)
-    )
+    history = History(signatures, frozen(records), tuple(values), "file", numbers=tuple(numbers))
     return with_words(described_by(content, name), history, name) if described else history
 
 

@@ -106,8 +106,8 @@ def overlapping(records: NDArray[np.void]) -> tuple[int, int] | None:
     """Return two operations of one thread that overlap and returned; None: there are none."""
     ended = np.flatnonzero(records["ending"] == RETURNED)
     order = ended[np.lexsort((ended, records["invoked"][ended], records["thread"][ended]))]
-    ours = records[order]
+    thread, invoked = records["thread"][order], records["invoked"][order]
     wrong = np.flatnonzero(
-        (ours["thread"][1:] == ours["thread"][:-1]) & (ours["invoked"][1:] < ours["returned"][:-1])
+        (thread[1:] == thread[:-1]) & (invoked[1:] < records["returned"][order][:-1])
     )
     return (int(order[wrong[0]]), int(order[wrong[0] + 1])) if len(wrong) else None

@@ -252,8 +252,7 @@ class Check:
             return self.outcome(part, most, native)
 
         waiting = parts
-        # A native search of all parts was alone for as long before.
-        alone = rounds.SECONDS_ALONE if native is None else 0.0
+        alone = rounds.SECONDS_ALONE if native is None else 0.0  # a native search was before
         with Rounds(search, parts, self.effort, self.searches.options, alone) as run:
             self.deaths = run.workers.deaths
             while waiting:
@@ -405,7 +404,7 @@ class Check:
             several = self.searches.options.workers > 1 and native.parts > 1 and not together
             alone = most is None and several
             if alone:  # for as long as it takes to begin workers
-                native.deadline_ns = self.effort.soon(rounds.SECONDS_ALONE)
+                native.deadline_ns = self.effort.soon(rounds.NATIVELY * rounds.SECONDS_ALONE)
             answer, way, steps, configurations = native.search(
                 self.records, together=together, most_steps=limit
             )

@@ -176,11 +176,9 @@ class Searches:
         self, native: Parts, chosen: NDArray[np.int32], most: int
     ) -> tuple[str, list[int]]:
         """Search one of several parts without the model."""
-        answer, way, steps, found = native.search(
-            np.ascontiguousarray(self.records[chosen]), most_steps=most, one_round=True
-        )
+        answer, way, steps, found = native.search_part(self.records, chosen, most_steps=most)
         self.effort.add(steps, found)
-        return answer_named(answer) or MEMORY_FULL, chosen[way].tolist()
+        return answer_named(answer) or MEMORY_FULL, way
 
     def natively(self, records: NDArray[np.void], most: int) -> tuple[str, list[int]]:
         """Search records without the model; "": unsuitable ones."""

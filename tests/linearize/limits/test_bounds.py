@@ -305,8 +305,8 @@ def peak(kind: str, memory: int) -> float:
     return (int(found[1]) * 1024 - before) / memory
 
 
-# The dictionary of a model's states, or a table of a search, doubles close to these limits; searches
-# stopped at 0.64 to 0.79 of them while arrays that grew were there twice.
+# The dictionary of a model's states, or a table of a search, doubles close to these limits;
+# searches stopped at 0.64 to 0.79 of them while arrays that grew were there twice.
 @pytest.mark.parametrize(
     ("kind", "mebibytes"),
     [

@@ -298,9 +298,14 @@ def test_parts_of_stacks_are_searched_one_by_one() -> None:
     native = parts_for(Keyed(Stack()), history, 1 << 26)
     assert native is not None and native.takes(history.records) and native.parts == 2
     for key in range(2):
-        records = history.records[native.part_of(history.records) == key]
-        answer, way, *_ = native.search(np.ascontiguousarray(records), one_round=True)
-        assert (answer, sorted(way)) == (0, [0, 1, 2, 3])
+        calls = np.flatnonzero(native.part_of(history.records) == key).astype(np.int32)
+        answer, way, *_ = native.search_part(history.records, calls)
+        assert (answer, sorted(way)) == (0, calls.tolist())
+    for wrong in ([4, 8], [-1, 0]):
+        with pytest.raises(ValueError, match="none of the records"):
+            native.search_part(history.records, np.array(wrong, np.int32))
+    with pytest.raises(TypeError, match="array of int32"):
+        native.search_part(history.records, np.arange(2))
 
 
 def test_the_option_of_the_command(tmp_path: Path) -> None:

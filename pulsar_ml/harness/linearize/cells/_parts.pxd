@@ -20,7 +20,6 @@ cdef class Parts:
     cdef int32_t illegal_part   # the illegal part of the last search; -1: none
     cdef int32_t open_part      # the first part without an answer in the last search; -1: none
     cdef readonly int32_t unanswered  # the number of such parts
-    cdef bint one_round         # each part has all steps that remain, once
     cdef public int64_t limit   # bytes of a search
     cdef bint by_thread
     cdef bint has_leads         # answer_step answers symbols with LEADS, too

@@ -64,12 +64,11 @@ cdef class Parts:
         pass
 
     def search(self, records, *, bint together=False, int criterion=REAL_TIME, bint ahead=True,
-               bint one_round=False, int64_t most_steps=INT64_MAX):
+               int64_t most_steps=INT64_MAX):
         """Searches for an order of the records, part by part, or for all parts ``together``.
 
         The parts are searched in rounds, each with four times the steps of the one before, so that
-        a hard part hides no illegal one; with ``one_round``, each has all steps that remain.
-        ``criterion``: 0 linearizable, 1 sequentially consistent,
+        a hard part hides no illegal one. ``criterion``: 0 linearizable, 1 sequentially consistent,
         2 quiescently consistent.
 
         Returns (answer, way, steps, configurations): the answer as an index into ANSWERS, or -1 for
@@ -92,7 +91,6 @@ cdef class Parts:
         if n >= 1 << 29:
             return OUT_OF_MEMORY, [], 0, 0
         self.ahead = ahead and criterion == REAL_TIME
-        self.one_round = one_round
         # There are at most n new parts.
         memory = <int32_t*>malloc(
             (2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t)
@@ -115,6 +113,39 @@ cdef class Parts:
             return answer, way, steps, configurations
         finally:
             free(memory)
+            free(places)
+
+    def search_part(self, records, chosen, *, int64_t most_steps=INT64_MAX):
+        """Searches for an order of the ``chosen`` records, an array of int32: those of one part.
+
+        Returns the same as search().
+        """
+        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef const int32_t* indices = <const int32_t*><size_t>chosen.ctypes.data
+        cdef int32_t n = <int32_t>len(chosen)
+        cdef int32_t i
+        cdef int32_t placed = 0
+        cdef int answer = OUT_OF_MEMORY
+        cdef Placed* places
+        if chosen.dtype != np.int32 or not chosen.flags.c_contiguous:
+            raise TypeError("the chosen records should be a contiguous array of int32")
+        if n and not 0 <= chosen.min() <= chosen.max() < len(records):
+            raise ValueError("a chosen record is none of the records")
+        if not self.takes(records):
+            return self.refused or OUT_OF_MEMORY, [], 0, 0
+        self.ahead = True
+        self.illegal_part = self.open_part = -1
+        places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
+        if places is NULL:
+            raise MemoryError(f"no memory to check {n} calls")
+        try:
+            with nogil:
+                table_forget(&self.table)
+                answer = self.one_part(native, indices, self.known_symbols, n, 1, REAL_TIME, most_steps)
+                if answer == ANSWER_LEGAL:
+                    placed = self.place(native, places, 0)
+            return answer, [places[i].index for i in range(placed)], self.depth.spent, self.depth.seen.used
+        finally:
             free(places)
 
     def takes(self, records) -> bool:
@@ -217,7 +248,7 @@ cdef class Parts:
         cdef int32_t* answers = end + self.parts + 1
         cdef int32_t i, part, begin
         cdef int64_t most
-        cdef int64_t few = <int64_t>1 << 32 if self.one_round else FIRST_STEPS
+        cdef int64_t few = FIRST_STEPS
         cdef bint more = True
         cdef int answer
         cdef int found = ANSWER_LEGAL
@@ -264,7 +295,6 @@ cdef class Parts:
                 elif answer == OUT_OF_TIME:
                     return answer
             few = min(4 * few, <int64_t>1 << 32)
-            more = more and not self.one_round
         for part in range(parts):
             if answers[part] != ANSWER_LEGAL:
                 self.unanswered += 1

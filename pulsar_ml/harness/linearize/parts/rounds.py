@@ -19,6 +19,7 @@ from pulsar_ml.harness.linearize.parts.workers import Death, Raised, Workers
 from pulsar_ml.harness.linearize.searches import MEMORY_FULL, STEPS, Chosen
 
 SECONDS_ALONE = 0.1  # of searches in this process before workers begin, which takes some time, too
+NATIVELY = 5  # times as long, where workers begin anew what took so little time
 
 
 class PartOfHistory(NamedTuple):
@@ -66,7 +67,7 @@ class Rounds:
         parts: Sequence[PartOfHistory],
         effort: Effort,
         options: Options,
-        seconds_alone: float = SECONDS_ALONE,
+        seconds_alone: float,
     ) -> None:
         self.search = search
         self.effort = effort

@@ -104,9 +104,9 @@ cdef inline const int64_t* symbol_row(const Table* table, int64_t symbol) noexce
     return <const int64_t*>pool_at(&table.symbols, symbol)
 
 
-# Twice as many slots. The old ones are emptied one by one, from a free one on, and their transitions
-# entered again: each comes into the second half, or to a slot that was emptied already, so nothing
-# is there twice and no transition lies behind a slot that is emptied later.
+# Twice as many slots. The old ones are emptied one by one, from behind a free one on, and their
+# transitions entered again: each comes into the second half, or to a slot that was emptied already,
+# so nothing is there twice and no transition lies behind a slot that is emptied later.
 cdef inline bint table_grow(Table* table) noexcept nogil:
     cdef uint64_t old = table.mask + 1 if table.slots is not NULL else 0
     cdef uint64_t size = 2 * old if old else 1024
