@@ -1,7 +1,7 @@
 """Prints the requirements of the project and its extras, one a line, from pyproject.toml.
 
-An interpreter without the GIL gets no DuckDB: it has no wheel there, and its sources are compiled
-for an hour. The header of the tests says what that leaves out.
+An interpreter without the GIL gets no DuckDB: it has no wheel there, and compiling its
+sources takes longer than all else. The header of the tests says what that leaves out.
 """
 
 from __future__ import annotations

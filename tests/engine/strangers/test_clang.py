@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import subprocess
 from functools import cache
 from types import ModuleType
 
@@ -48,3 +49,21 @@ def test_a_suite_is_clean_in_the_build_by_clang(name: str) -> None:
         done = explore(subject, program, executions=EXECUTIONS, seed=seed, reuse="mixed")
         assert done.failure is None, done.failure
         assert done.executions == EXECUTIONS
+
+
+EXCHANGES = """
+#include "pulsar_ml/sync/sync.h"
+void by_name(pml_i32 *cell) { pml_i32_exchange_release(cell, 1); }
+void by_builtin(int *cell) { __atomic_exchange_n(cell, 1, __ATOMIC_RELEASE); }
+"""
+
+
+@pytest.mark.parametrize(
+    ("function", "exchanges"), [("by_name", True), ("by_builtin", False)], ids=["cell", "builtin"]
+)
+def test_an_exchange_that_nobody_reads_is_no_store(function: str, exchanges: bool) -> None:
+    """The builtin is the negative control: Clang compiles it as a store."""
+    command = ["clang", "-O2", "-emit-llvm", "-S", "-I", str(ROOT), "-x", "c", "-", "-o", "-"]
+    code = subprocess.run(command, input=EXCHANGES, capture_output=True, text=True, check=True)
+    _, _, body = code.stdout.partition(f"@{function}(")
+    assert ("atomicrmw xchg" in body.partition("}")[0]) is exchanges
