@@ -52,9 +52,7 @@ LONG = (
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     names = [*LONG, ""]
-    items.sort(
-        key=lambda item: names.index(item.path.name if item.path.name in LONG else "")
-    )
+    items.sort(key=lambda item: names.index(item.path.name if item.path.name in LONG else ""))
 
 
 def pytest_collection_finish() -> None:
