@@ -142,8 +142,8 @@ class Reader:
     def words_here(self, command: str) -> list[str] | None:
         """The arguments of a command that this process can run as well as a new one, or None.
 
-        That is one of ``pulsar-ml`` about native code, without a pipe: a command about code of
-        Python starts again under the hash seed of its record.
+        That is one of ``pulsar-ml`` about native code, without a pipe and without modules of the
+        page: a command about code of Python starts again under the hash seed of its record.
         """
         if PLAIN.fullmatch(command) is None:
             return None
@@ -152,8 +152,10 @@ class Reader:
         for word in shlex.split(text)[1:]:
             words += sorted(glob(word, root_dir=self.folder)) if "*" in word else [word]
         files = [self.folder / word for word in words if word.endswith(".json")]
-        python = any(word.partition("::")[0].endswith((".py", ".pyx")) for word in words)
-        if "$" in text or python or any(OF_NATIVE not in file.read_text() for file in files):
+        strange = "--suites" in words or any(
+            word.partition("::")[0].endswith((".py", ".pyx")) for word in words
+        )
+        if "$" in text or strange or any(OF_NATIVE not in file.read_text() for file in files):
             return None
         if words[0] == "sweep" and "--runner" not in words and self.jvm is None:
             return None

@@ -13,6 +13,7 @@ import yaml
 from packaging.requirements import Requirement
 
 from benchmarks.first_failure.__main__ import HERE as PROGRAMS
+from pulsar_ml.harness.budgets.split import duration
 from tests import ROOT
 from tests.pages import Block, Reader, blocks, commands, prints, write
 
@@ -69,11 +70,11 @@ def test_from_an_empty_folder_to_a_job_in_ci(folder: Path) -> None:
         for name in ("sarif_file", "path"):
             if name in step.get("with", {}):
                 assert (folder / step["with"][name]).exists(), f"nothing made {step['with'][name]}"
-    check_action(folder, reader)
+    check_action(folder, reader, others)
 
 
-def check_action(folder: Path, reader: Reader) -> None:
-    """The words for the action and those for the job of GitLab are the same commands, and run."""
+def check_action(folder: Path, reader: Reader, ran: list[str]) -> None:
+    """The words for the action and those for the job of GitLab are the commands that ``ran``."""
     parsed = yaml.safe_load((folder / ".github/workflows/action.yml").read_text())
     words = parsed["jobs"]["races"]["steps"][-1]["with"]
     inputs = yaml.safe_load((ROOT / "ci/github/action.yml").read_text())["inputs"]
@@ -83,7 +84,10 @@ def check_action(folder: Path, reader: Reader) -> None:
     assert set(job) <= set(variables["variables"])
     assert {name.lower() for name in job} == set(words)
     assert job["CHECK"] == words["check"] and job["BASELINE"] == words["baseline"]
-    printed = reader.run(f"pulsar-ml check {words['check']} --baseline {words['baseline']}")
+    assert f"pulsar-ml check {words['check']}" in ran
+    duration(words["budget"])
+    first = words["check"].split()[0]
+    printed = reader.run(f"pulsar-ml check {first} --baseline {words['baseline']}")
     assert reader.code == 0 and printed[-1].endswith("baseline: 0 new, 0 known"), printed
 
 

@@ -77,6 +77,6 @@ def test_changed_sources_come_first_and_the_others_keep_their_order(folder: Path
 
 
 def test_a_damaged_file_of_digests_counts_as_none(folder: Path) -> None:
-    for text in ("", "{", "[1]", "\udcff"):
+    for text in ("", "{", "[1]", "\udcff", "[" * 100_000):
         (folder / NAME).write_text(text, errors="surrogateescape")
         assert read_digests(folder) == {}

@@ -17,7 +17,7 @@ def hashes(first: int, count: int) -> Hashes:
 
 
 def sample(rows: Hashes, shift: int) -> tuple[Hashes, int]:
-    """What the engine keeps of many, and the number that it estimates."""
+    """The hashes that the engine keeps of many, and the number that it estimates."""
     kept = rows[rows & np.uint64((1 << shift) - 1) == 0]
     return kept, len(kept) << shift
 

@@ -70,10 +70,10 @@ class Fake:
     def go_on(self, seconds: float) -> None:
         self.clock.now += 0.5 if self.ends else seconds
         self.got.append(seconds)
-        made = round(10 * seconds)
-        new = min(made, max(0, self.classes - self.executions))
-        self.executions += made
-        self.last = None if self.ends else Slice(made, new)
+        count = round(10 * seconds)
+        new = min(count, max(0, self.classes - self.executions))
+        self.executions += count
+        self.last = None if self.ends else Slice(count, new)
 
 
 def test_rounds_go_where_classes_are_found_and_keep_to_the_budget() -> None:

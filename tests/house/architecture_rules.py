@@ -91,7 +91,7 @@ TIMELESS = ("pulsar_ml.sync.clock", "pulsar_ml.sync.thread.thread_start")
 # Sources of the compiler's atomic calls, and code under test that uses them as a stranger's does.
 NATIVE_ATOMICS = (
     "pulsar_ml/sync/sync.h", "pulsar_ml/harness/engine/", "tests/memory_model/", "tests/engine/",
-    "tests/third_party/", "tests/functions/",
+    "tests/third_party/", "tests/functions/", "tests/budgets/",
 )  # fmt: skip
 
 

@@ -71,7 +71,7 @@ def content(path: Path) -> bytes:
 
 def read_digests(folder: Path) -> dict[str, str]:
     """The digests of an earlier command; none where there is no file, or a damaged one."""
-    with suppress(OSError, ValueError):
+    with suppress(OSError, ValueError, RecursionError):
         kept = json.loads(content(folder / NAME))
         if isinstance(kept, dict):
             return {str(path): str(value) for path, value in kept.items()}

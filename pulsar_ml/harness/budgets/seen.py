@@ -29,7 +29,7 @@ class Seen:
         return len(self.hashes) << self.shift
 
     def add(self, sample: Hashes, count: int) -> int:
-        """Add the classes of a slice: all ``count``, or a sample of them; return how many are new."""
+        """Add the classes of a slice, all ``count`` or a sample; return how many are new."""
         if len(sample) == 0:
             return 0
         self.shift = max(self.shift, (count // len(sample)).bit_length() - 1)

@@ -1,9 +1,8 @@
 """A budget of time, divided between tests by what each found last: pure arithmetic.
 
 Every test gets a first slice; one half of the budget is for these. The rest goes in rounds, each of
-one half of what is left, in proportion to the new classes per execution in a test's last slice. That
-is Good and Turing's view from the other side: the share of new classes among the last executions
-estimates how likely the next one is to be new.
+one half of what is left, in proportion to the new classes per execution in a test's last slice.
+The share of new classes among the last executions estimates how likely the next one is to be new.
 """
 
 from __future__ import annotations

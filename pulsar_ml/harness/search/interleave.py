@@ -137,7 +137,8 @@ def interleave(
     below the stride share no program. ``mode``, ``strategy``, ``judge`` and the other options are
     those of :func:`explore`; ``is_known``, too: programs follow one with a known failure.
 
-    The exploration ends at the first failure that is not known, which is shrunk and returned; it is not raised.
+    The exploration ends at the first failure that is not known, which is shrunk and returned; it
+    is not raised.
     ``subject`` belongs to a checked build. Only one thread of a process may use the engine at a
     time. Raises UsageError for an option that is unknown or does not fit the subject, LimitsError
     for a program that is too large for the engine, and NondeterminismError when something outside

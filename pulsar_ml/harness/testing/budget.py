@@ -1,8 +1,8 @@
 """A budget of time that the tests of a run of pytest share: ``--budget``.
 
 Each test gets a slice; its reports are kept back while the budget has time left, and later slices
-run the test again, with fixtures of their own, where the slice before stopped. A test that calls the
-fixture ``interleave`` gets one slice, and so does each test in a worker of pytest-xdist.
+run the test again, with fixtures of their own, where the slice before stopped. A test that calls
+the fixture ``interleave`` gets one slice, and so does each test in a worker of pytest-xdist.
 """
 
 from __future__ import annotations
