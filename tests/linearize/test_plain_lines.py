@@ -1,6 +1,6 @@
-"""The fast reader of JSON Lines: what it reads is what the other reader reads, or it reads nothing.
+"""The fast readers of JSON Lines and EDN: they read what the others read, or they read nothing.
 
-Negative control: a line that the JSON library refuses must not be among those that it reads.
+Negative control: a line that the library refuses must not be among those that they read.
 """
 
 from __future__ import annotations
@@ -10,12 +10,14 @@ import random
 from pathlib import Path
 from typing import Any
 
+import edn_format
 import pytest
 
 from pulsar_ml.errors import BadRecordError
-from pulsar_ml.harness.histories import files
+from pulsar_ml.harness.histories import files, jepsen
 from pulsar_ml.harness.histories.files import load_lines, plain_lines, save_history
 from pulsar_ml.harness.histories.history import History, history_of
+from pulsar_ml.harness.histories.jepsen import edn_events, plain_edn, plain_events
 from tests.linearize.test_files import HISTORIES
 
 LINE = (
@@ -157,6 +159,28 @@ def test_a_header_with_another_number_of_operations_is_refused(tmp_path: Path) -
     text = written("values", tmp_path).replace('"operations": 4', '"operations": 5')
     assert plain_lines(text, "lines") is None
     assert "is truncated" in str(slowly(text))
+
+
+EVENTS = """{:process 0, :type :invoke, :f :write, :value 1, :time 1}
+{:process 1 :type :invoke, :f :cas, :value [1 2]}
+#jepsen.history.Op{:index 5, :process :nemesis, :type :info, :f :start, :value nil, :error "a b"}
+{:process 2, :type :ok, :f :read, :value -12, :ends true}
+"""
+
+
+def test_changed_events_are_read_alike(monkeypatch: pytest.MonkeyPatch) -> None:
+    draw, read = random.Random(3), 0
+    quick = list(edn_events(EVENTS, "events"))
+    monkeypatch.setattr(jepsen, "plain_events", lambda _: None)
+    assert quick == list(edn_events(EVENTS, "events"))
+    for _ in range(600):
+        text = list(EVENTS)
+        place = draw.randrange(len(text))
+        text[place : place + draw.randint(0, 1)] = draw.choice('01-.,:"[]{}\\ nN#;\tM/')
+        if (plain := plain_events("".join(text))) is not None:
+            read += 1
+            assert plain == [plain_edn(one) for one in edn_format.loads_all("".join(text))], text
+    assert read > 50
 
 
 def test_an_empty_line_before_the_header() -> None:

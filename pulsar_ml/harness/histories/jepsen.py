@@ -13,6 +13,16 @@ from pulsar_ml.input_files import one_line
 # The event at the end of a line of a log: process, type, operation and value.
 LOG_LINE = re.compile(r"(?:^|\s)(\d+)\s+:(invoke|ok|fail|info)\s+:([\w-]+)\s+(\S.*?)\s*$")
 
+# An event of EDN that is a map of plain values on one line, and one key of it with its value.
+PLAIN_LINE = re.compile(r"\s*(?:#jepsen\.history\.Op\s*)?\{([^{}]*)\}\s*")
+PLAIN_VALUE = re.compile(
+    r"""[\s,]*:([A-Za-z][\w-]*)[\s,]+"""
+    r"""(-?(?:0|[1-9]\d{0,17})|:[A-Za-z][\w-]*|nil|true|false|"[^"\\]*"|\[[\w\s:,-]*\])(?=[\s,]|$)""",
+    re.ASCII,
+)
+
+WHOLE = re.compile(r"-?(?:0|[1-9]\d{0,17})", re.ASCII)
+
 NEMESIS = "nemesis"  # the process that breaks things, whose events are no operations
 
 
@@ -34,13 +44,56 @@ def plain_edn(value: Any) -> Any:
 Numbered = tuple[int, Any]  # an event, with the number of its line or its own
 
 
+class Texts:
+    """The values that texts of EDN mean; each different text is parsed once."""
+
+    def __init__(self) -> None:
+        self.known: dict[str, Any] = {}
+
+    def value(self, text: str) -> Any:
+        if WHOLE.fullmatch(text):
+            return int(text)
+        if text not in self.known:
+            import edn_format
+
+            self.known[text] = plain_edn(edn_format.loads_all(text)[0])
+        return self.known[text]
+
+
+def plain_events(text: str) -> list[Any] | None:
+    """Return the events of a text whose lines are maps of plain values; None for others."""
+    texts, events = Texts(), []
+    for line in text.split("\n"):
+        found = PLAIN_LINE.fullmatch(line)
+        if found is None:
+            if line.strip():
+                return None
+            continue
+        event: dict[str, Any] = {}
+        inner, at = found[1], 0
+        while (part := PLAIN_VALUE.match(inner, at)) is not None:
+            if part[1] in event:
+                return None
+            try:
+                event[part[1]] = texts.value(part[2])
+            except Exception:  # whatever it is, the other reader has a sentence about it
+                return None
+            at = part.end()
+        if inner[at:].strip(" ,\t"):
+            return None
+        events.append(event)
+    return events
+
+
 def edn_events(text: str, name: str) -> Iterator[Numbered]:
     """Yield the events with their indices, which newer versions of Jepsen write, or places."""
     import edn_format
 
     edn_format.add_tag("jepsen.history.Op", lambda op: op)  # how newer versions print an event
     try:
-        elements = [plain_edn(element) for element in edn_format.loads_all(text)]
+        elements = plain_events(text)
+        if elements is None:
+            elements = [plain_edn(element) for element in edn_format.loads_all(text)]
     except Exception as error:
         raise BadRecordError(
             f"{first_wrong_line(text)}{name} is not EDN, so it is damaged or truncated: "
@@ -71,8 +124,7 @@ def log_events(text: str, name: str, first: int = 1) -> Iterator[Numbered]:
 
     ``first``: the number of the first line.
     """
-    import edn_format
-
+    texts = Texts()
     for number, line in enumerate(text.splitlines(), first):
         found = LOG_LINE.search(line)
         if found is None:
@@ -81,7 +133,7 @@ def log_events(text: str, name: str, first: int = 1) -> Iterator[Numbered]:
         event: dict[str, Any] = {"process": int(process), "type": kind, "f": operation}
         if kind in ("invoke", "ok"):
             try:
-                event["value"] = plain_edn(edn_format.loads_all(value)[0])
+                event["value"] = texts.value(value)
             except Exception as error:
                 raise BadRecordError(
                     f"line {number} of {name} has a value that is not EDN, {value!r}: "

@@ -9,13 +9,14 @@ from __future__ import annotations
 import pytest
 
 from pulsar_ml.harness.linearize.monitors import Judgement
+from tests.linearize.chains import CONTAINERS
 from tests.linearize.intervals import every
 from tests.linearize.intervals.every import Called, arrangements, compared, values_of
 
 # 1 and True are equal in Python, and such values have no monitor.
 CALLS: dict[str, list[list[Called]]] = {
     **{name: [values_of(name, 2), [*values_of(name, 1), (take, (), None)]]
-       for name, (_, take) in every.CONTAINERS.items()},
+       for name, (_, take) in CONTAINERS.items()},
     "register": [
         [("write", (5,), None), ("write", (6,), None), ("read", (), 5), ("read", (), 6)],
         [("write", (5,), None), ("read", (), None), ("read", (), 5), ("read", (), 5)],

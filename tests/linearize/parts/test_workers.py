@@ -305,7 +305,7 @@ def test_parts_of_stacks_are_searched_one_by_one() -> None:
         with pytest.raises(ValueError, match="none of the records"):
             native.search_part(history.records, np.array(wrong, np.int32))
     with pytest.raises(TypeError, match="array of int32"):
-        native.search_part(history.records, np.arange(2))
+        native.search_part(history.records, np.arange(2))  # type: ignore[arg-type]
 
 
 def test_the_option_of_the_command(tmp_path: Path) -> None:
