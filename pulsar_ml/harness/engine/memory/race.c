@@ -207,6 +207,24 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
         note_reader(t, v);
 }
 
+/* Eight bytes of the arena without a variable are written, so there is nothing to compare with.
+ * 0: they have one, or something else forbids it. */
+static inline int write_first(Thread *t, uintptr_t address)
+{
+    Cell *cell;
+    Variable *v;
+    if (!in_arena(address) || E.recording || !heap_ok(address) || variables_are_full())
+        return 0;
+    cell = arena_cell(address);
+    if (cell_used(cell) && cell->first != NO_VARIABLE)
+        return 0;
+    v = add_variable(cell, address, 8);
+    touch(v, t);
+    v->special = HAS_PLAIN;
+    v->write = (Access){t->clock[t->number], (uint8_t)t->number};
+    return 1;
+}
+
 /* A plain access of any size and alignment: eight aligned bytes at a time. */
 static __attribute__((noinline)) void plain_range(Thread *t, uintptr_t address, size_t bytes, EngineOp op, uint64_t pc)
 {
@@ -214,7 +232,8 @@ static __attribute__((noinline)) void plain_range(Thread *t, uintptr_t address, 
         uint32_t part = 8 - (uint32_t)(address & 7);
         if (part > bytes)
             part = (uint32_t)bytes;
-        plain_bytes(t, address, part, op, pc);
+        if (op != OP_WRITE || part != 8 || !write_first(t, address))
+            plain_bytes(t, address, part, op, pc);
         address += part;
         bytes -= part;
     }

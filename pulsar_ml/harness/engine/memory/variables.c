@@ -8,16 +8,11 @@ static inline uint8_t byte_mask(uintptr_t address, uint32_t width)
 static inline int heap_ok(uintptr_t address);
 static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op, uint64_t pc);
 
-static __attribute__((noinline)) Variable *new_variable(Thread *t, Cell *cell, uintptr_t address, uint32_t width,
-                                                        EngineOp op, uint64_t pc)
+static inline int variables_are_full(void) { return E.n_variables >= MOST_VARIABLES * 3 / 4; }
+
+/* A variable that there is room for. */
+INLINED Variable *add_variable(Cell *cell, uintptr_t address, uint32_t width)
 {
-    if (unlikely(!heap_ok(address)))
-        heap_fail(t, address, width, op, pc);
-    if (unlikely(E.n_variables >= MOST_VARIABLES * 3 / 4)) {
-        fail_with(FAIL_CAPACITY, current, "the execution touches more memory than the engine can follow; "
-                                          "use a smaller program or smaller settings");
-        abandon();
-    }
     Variable *v = &E.variables[E.n_variables];
     v->address = address;
     v->index = (uint16_t)E.n_variables;
@@ -41,6 +36,19 @@ static __attribute__((noinline)) Variable *new_variable(Thread *t, Cell *cell, u
         E.variables[i].special |= HAS_SIBLINGS;
     cell->first = E.n_variables++;
     return v;
+}
+
+static __attribute__((noinline)) Variable *new_variable(Thread *t, Cell *cell, uintptr_t address, uint32_t width,
+                                                        EngineOp op, uint64_t pc)
+{
+    if (unlikely(!heap_ok(address)))
+        heap_fail(t, address, width, op, pc);
+    if (unlikely(variables_are_full())) {
+        fail_with(FAIL_CAPACITY, current, "the execution touches more memory than the engine can follow; "
+                                          "use a smaller program or smaller settings");
+        abandon();
+    }
+    return add_variable(cell, address, width);
 }
 
 static __attribute__((noinline)) Variable *search_variable(Thread *t, uintptr_t address, uint32_t width, EngineOp op,

@@ -21,11 +21,24 @@ static const uintptr_t KEY_SEQ_CST = (uintptr_t)1 << 63;   /* and an address */
 typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode, own; } Touch;
 
 /* all: clashes with everything. late: touches what a transition may touch behind its first access,
- * depending on what that access read. announced: the first touch is the announced one. */
-typedef struct { uint8_t n, all, late, announced; Touch touches[MOST_TOUCHES]; } Footprint;
+ * depending on what that access read. announced: the first touch is the announced one. units: of
+ * its touches, and maybe others. */
+typedef struct { uint8_t n, all, late, announced; uint64_t units; Touch touches[MOST_TOUCHES]; } Footprint;
+
+/* A bit for each eight aligned bytes that the range meets, of which each 64th have the same. Ranges
+ * that overlap have a bit in common. */
+static inline uint64_t units_of(uintptr_t address, uint32_t bytes)
+{
+    uint64_t more = ((address + bytes - 1) >> 3) - (address >> 3), bits;
+    if (unlikely(more >= 63))
+        return ~UINT64_C(0);
+    bits = (UINT64_C(2) << more) - 1;
+    return bits << (address >> 3 & 63) | bits >> (-(address >> 3) & 63);
+}
 
 static void add_touch_of(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode, uint8_t own)
 {
+    f->units |= units_of(address, bytes);
     f->late |= address == KEY_HEAP || address == KEY_CALLS || address == KEY_ONCE || address == KEY_CLOCK;
     if (f->announced && f->touches[0].address == address) {
         f->announced = 0;
@@ -86,22 +99,25 @@ static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes
  * its first access is not known. */
 enum { BOTH_KNOWN = 0, FIRST_UNSURE = 1, SECOND_UNSURE = 2 };
 
-/* Does it matter whether `a` comes before `b`? */
-static Clash clash(const Footprint *a, const Footprint *b, int unsure)
+static __attribute__((noinline)) Clash all_touches_clash(const Footprint *a, const Footprint *b, uint8_t writes)
 {
-    uint8_t writes = TOUCH_WRITES;
     Clash most = NO_CLASH;
-    if (a->all | b->all)
-        return ORDER_CLASH;
-    if (unsure) {
-        writes |= TOUCH_MAY_WRITE;
-        if ((b->late && unsure & FIRST_UNSURE) || (a->late && unsure & SECOND_UNSURE))
-            return ORDER_CLASH;
-    }
     for (int i = 0; i < a->n; i++)
         for (int j = 0; j < b->n; j++) {
             Clash found = touches_clash(&a->touches[i], &b->touches[j], writes);
             most = found > most ? found : most;
         }
     return most;
+}
+
+/* Does it matter whether `a` comes before `b`? */
+static inline Clash clash(const Footprint *a, const Footprint *b, int unsure)
+{
+    if (a->all | b->all)
+        return ORDER_CLASH;
+    if (unsure && ((b->late && unsure & FIRST_UNSURE) || (a->late && unsure & SECOND_UNSURE)))
+        return ORDER_CLASH;
+    if ((a->units & b->units) == 0)
+        return NO_CLASH;
+    return all_touches_clash(a, b, unsure ? TOUCH_WRITES | TOUCH_MAY_WRITE : TOUCH_WRITES);
 }

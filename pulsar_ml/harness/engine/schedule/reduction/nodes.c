@@ -13,6 +13,11 @@ enum { UNREDUCED_BUFFERS = 1, UNREDUCED_LOOPS = 2, UNREDUCED_OBJECTS = 4, UNREDU
 enum { MOST_CHANCES = 4, ANY_CHANCE = 255 };
 
 typedef struct {
+    uint32_t own;                 /* transitions of its thread so far, this one included */
+    uint8_t thread;
+    uint8_t waited;               /* it waits for the mutex while another thread holds it */
+    uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
+    uint8_t turned;               /* a turn of a loop of its thread ended before it */
     Footprint footprint;          /* of the transition that is made from here */
     uint64_t sleep;  /* threads whose next transition was searched from here or before */
     uint64_t half;   /* threads that slept, and were woken to read from a new store alone */
@@ -22,16 +27,13 @@ typedef struct {
     int32_t enabler;              /* the node whose transition let the thread go on; -1: none */
     uint32_t wakeups;             /* sequences with which the search has yet to begin here */
     uint32_t handed;              /* and behind this transition */
-    uint8_t thread;
-    uint8_t waited;               /* it waits for the mutex while another thread holds it */
-    uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
-    uint8_t turned;               /* a turn of a loop of its thread ended before it */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
     /* Mode c11: ids of the stores with the value that a compare-exchange expects. */
     uint32_t chances[MOST_CHANCES];
     uint8_t n_chances;            /* ANY_CHANCE: it may store whatever it reads */
     uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
-    uint32_t clock[REDUCED_THREADS];       /* transitions of each thread that must come before */
+    /* transitions of each thread that must come before */
+    uint32_t clock[REDUCED_THREADS] __attribute__((aligned(16)));
     uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
     Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` and `half` */
     Branches branches;

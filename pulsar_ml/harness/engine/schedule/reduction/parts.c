@@ -234,6 +234,7 @@ static void take_footprint(PartReader *r, Footprint *f)
         if (take_word(r) & 1)
             address |= KEY_SEQ_CST;
         f->touches[i] = (Touch){address, (uint32_t)(about >> 32), (uint8_t)(about >> 16), (uint8_t)(about >> 24)};
+        f->units |= units_of(address, (uint32_t)(about >> 32));
     }
     f->n = (uint8_t)n;
 }

@@ -220,6 +220,7 @@ static void begin_transition(ReducedNode *node)
     if (reduction.node_at >= reduction.changed) {
         Footprint *f = &node->footprint;
         f->n = f->late = f->announced = 0;
+        f->units = 0;
         f->all = next->all | reduction.quiet;
         node->quiet = reduction.quiet;
         node->turned = reduction.turned >> thread & 1;

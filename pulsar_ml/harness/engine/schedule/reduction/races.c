@@ -11,14 +11,12 @@ SHARED struct { Step *steps; uint32_t room; } sequence;
 
 static inline int is_before(const ReducedNode *a, const ReducedNode *b)
 {
-    return a->clock[a->thread] <= b->clock[a->thread];
+    return a->own <= b->clock[a->thread];
 }
 
 static void join_clocks(ReducedNode *into, const ReducedNode *from)
 {
-    for (int i = 0; i < REDUCED_THREADS; i++)
-        if (from->clock[i] > into->clock[i])
-            into->clock[i] = from->clock[i];
+    entries_join(REDUCED_THREADS, into->clock, from->clock);
 }
 
 /* Do the two clash in what the second one waits for? */
@@ -128,7 +126,7 @@ static int analyse(uint32_t at)
             join_clocks(node, &reduction.nodes[i]);
             break;
         }
-    node->clock[thread]++;
+    node->own = ++node->clock[thread];
     if (node->enabler >= 0)
         join_clocks(node, &reduction.nodes[node->enabler]);
     for (uint32_t i = at; node->quiet && i-- > 0;)
@@ -162,7 +160,7 @@ static int analyse_waiting(int thread)
     uintptr_t mutex = reduction.announced[thread].mutex;
     uint32_t taken = mutex ? last_taken(reduction.n_nodes, mutex) : NONE, last = reduction.n_nodes;
     uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES | TOUCH_HARD;
-    Footprint footprint = {.n = 1, .touches = {{mutex, 1, mode, 0}}};
+    Footprint footprint = {.n = 1, .units = units_of(mutex, 1), .touches = {{mutex, 1, mode, 0}}};
     if (taken == NONE || reduction.nodes[taken].thread == thread)
         return 1;
     while (last > 0 && reduction.nodes[last - 1].thread != thread)
