@@ -40,8 +40,10 @@ static void run_calls(Thread *t)
         }
         if (unlikely(E.reducing))
             note_return(t->fresh);
-        if (t->fresh)
+        if (t->fresh) {
             done->invoked = E.step;
+            done->exchanged = done->exchanged_last = 0;
+        }
         done->returned = E.step;
         t->depth = 0;
         if (unlikely(violation.found)) {

@@ -275,24 +275,24 @@ static __attribute__((noinline)) Thread *special_step(Thread *t, uintptr_t addre
     return t;
 }
 
-/* The running thread when the access is a step of it; if not, the access is made as it stands. An
- * access to the thread's own stack is a step too: a lock's node may lie there for others to see.
- * drains: mode tso, the step empties the thread's buffer first. */
-static inline __attribute__((always_inline)) Thread *step_of(void *at, uint32_t width, EngineOp op, int writes,
-                                                             int drains, uint64_t pc)
+/* The running thread when the access is a step of it; NULL: the access is made as it stands. An
+ * access to the thread's own stack is a step too: a lock's node may lie there for others to see. */
+INLINED Thread *steps(void *at, uint32_t width, EngineOp op, uint64_t pc)
 {
     Thread *t = current;
-    if (unlikely(t == NULL))
-        return NULL;
-    if (unlikely(t->controlled != CONTROLLED)) {
-        if (t->controlled)
-            return special_step(t, (uintptr_t)at, width, op, writes, drains, pc);
+    if (t && unlikely(!t->controlled))
         main_access(t, (uintptr_t)at, width, op, pc);
-        return NULL;
-    }
+    return t && likely(t->controlled) ? t : NULL;
+}
+
+/* The thread makes a step. drains: mode tso, the step empties the thread's buffer first. */
+INLINED Thread *step_of(Thread *t, uintptr_t address, uint32_t width, EngineOp op, int writes, int drains, uint64_t pc)
+{
+    if (unlikely(t->controlled != CONTROLLED))
+        return special_step(t, address, width, op, writes, drains, pc);
     E.hooks++;
-    expect_variable(t, (uintptr_t)at);
-    return announce_quickly(t, (uintptr_t)at, writes);
+    expect_variable(t, address);
+    return announce_quickly(t, address, writes);
 }
 
 /* The plain operations of each width. Read-modify-writes are loops of compare-exchange; speed
@@ -372,21 +372,25 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
         else                                                                                        \
             any_store##bits(t, p, x, order, pc);                                                    \
     }                                                                                               \
-    static __attribute__((noinline)) type model_rmw##bits(Thread *t, uintptr_t p, Rmw kind, type x, int order, \
+    static __attribute__((noinline)) type step_rmw##bits(Thread *t, uintptr_t p, Rmw kind, type x, int order, \
                                                           uint64_t pc)                              \
     {                                                                                               \
         uint64_t low, high;                                                                         \
+        t = step_of(t, p, sizeof(type), OP_RMW, 1, 1, pc);                                          \
         low = likely(E.common)                                                                      \
             ? atomic_rmw(1, t, p, sizeof(type), order, pc, kind, SPLIT(type, x), &high)             \
             : atomic_rmw(0, t, p, sizeof(type), order_at(order, pc), pc, kind, SPLIT(type, x), &high); \
         return JOIN(type, low, high);                                                               \
     }                                                                                               \
-    static __attribute__((noinline)) int model_cas##bits(Thread *t, uintptr_t p, type *expected, type x, int order, \
+    static __attribute__((noinline)) int step_cas##bits(Thread *t, uintptr_t p, type *expected, type x, int order, \
                                                          int fail_order, int weak, uint64_t pc)     \
     {                                                                                               \
-        uint64_t low = (uint64_t)*expected;                                                         \
-        uint64_t high = sizeof(type) > 8 ? (uint64_t)(*expected >> (sizeof(type) > 8 ? 64 : 0)) : 0; \
-        int done = likely(E.common)                                                                 \
+        uint64_t low, high;                                                                         \
+        int done;                                                                                   \
+        t = step_of(t, p, sizeof(type), OP_CAS, 1, 1, pc);                                          \
+        low = (uint64_t)*expected;                                                                  \
+        high = sizeof(type) > 8 ? (uint64_t)(*expected >> (sizeof(type) > 8 ? 64 : 0)) : 0;         \
+        done = likely(E.common)                                                                     \
             ? atomic_cas(1, t, p, sizeof(type), order, failed_order(fail_order), weak, pc, &low, &high, \
                          SPLIT(type, x))                                                            \
             : atomic_cas(0, t, p, sizeof(type), order_at(order, pc), fail_order_at(fail_order, pc), weak, pc, \
@@ -399,45 +403,54 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
 #define FETCH(bits, type, name, kind)                                                               \
     EXPORT type __tsan_atomic##bits##_##name(volatile type *p, type x, int order)                   \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_RMW, 1, 1, PC);                                \
+        Thread *t = steps((void *)p, sizeof(type), OP_RMW, PC);                                      \
         if (t == NULL) {                                                                            \
             type seen = plain_load##bits(p), before;                                                \
             while ((before = plain_cas##bits(p, seen, PLAIN_##kind(seen, x))) != seen)              \
                 seen = before;                                                                      \
             return seen;                                                                            \
         }                                                                                           \
-        return model_rmw##bits(t, (uintptr_t)p, kind, x, order & 7, PC);                            \
+        return step_rmw##bits(t, (uintptr_t)p, kind, x, order & 7, PC);                            \
     }
 
 #define CAS(bits, type, name, weak)                                                                 \
     EXPORT int __tsan_atomic##bits##_compare_exchange_##name(volatile type *p, type *expected, type x, \
                                                              int order, int fail_order)             \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, 1, PC);                                \
+        Thread *t = steps((void *)p, sizeof(type), OP_CAS, PC);                                      \
         if (t == NULL) {                                                                            \
             type before = plain_cas##bits(p, *expected, x), wanted = *expected;                     \
             *expected = before;                                                                     \
             return before == wanted;                                                                \
         }                                                                                           \
-        return model_cas##bits(t, (uintptr_t)p, expected, x, order & 7, fail_order & 7, weak, PC);  \
+        return step_cas##bits(t, (uintptr_t)p, expected, x, order & 7, fail_order & 7, weak, PC);  \
     }
 
 #define ATOMIC(bits, type)                                                                          \
     MODEL(bits, type)                                                                               \
+    static __attribute__((noinline)) type step_load##bits(Thread *t, const volatile type *p, int order, uint64_t pc) \
+    {                                                                                               \
+        t = step_of(t, (uintptr_t)p, sizeof(type), OP_LOAD, 0, 0, pc);                              \
+        return model_load##bits(t, (uintptr_t)p, order & 7, pc);                                    \
+    }                                                                                               \
     EXPORT type __tsan_atomic##bits##_load(const volatile type *p, int order)                       \
     {                                                                                               \
-        Thread *t = step_of((void *)(uintptr_t)p, sizeof(type), OP_LOAD, 0, 0, PC);                    \
-        if (unlikely(t == NULL))                                                                    \
-            return plain_load##bits(p);                                                             \
-        return model_load##bits(t, (uintptr_t)p, order & 7, PC);                                    \
+        Thread *t = steps((void *)(uintptr_t)p, sizeof(type), OP_LOAD, PC);                         \
+        return t ? step_load##bits(t, p, order, PC) : plain_load##bits(p);                          \
+    }                                                                                               \
+    static __attribute__((noinline)) void step_store##bits(Thread *t, volatile type *p, type x, int order, \
+                                                           uint64_t pc)                             \
+    {                                                                                               \
+        t = step_of(t, (uintptr_t)p, sizeof(type), OP_STORE, 1, is_sc(order & 7), pc);              \
+        model_store##bits(t, (uintptr_t)p, x, order & 7, pc);                                       \
     }                                                                                               \
     EXPORT void __tsan_atomic##bits##_store(volatile type *p, type x, int order)                    \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_STORE, 1, is_sc(order & 7), PC);                              \
-        if (unlikely(t == NULL))                                                                    \
-            plain_store##bits(p, x, (int)(order) & 7);                                              \
+        Thread *t = steps((void *)p, sizeof(type), OP_STORE, PC);                                   \
+        if (t)                                                                                      \
+            step_store##bits(t, p, x, order, PC);                                                   \
         else                                                                                        \
-            model_store##bits(t, (uintptr_t)p, x, order & 7, PC);                                   \
+            plain_store##bits(p, x, (int)(order) & 7);                                              \
     }                                                                                               \
     FETCH(bits, type, exchange, RMW_EXCHANGE)                                                       \
     FETCH(bits, type, fetch_add, RMW_ADD)                                                           \
@@ -451,10 +464,10 @@ static inline void plain_store128(volatile wide *p, wide x, int order)
     EXPORT type __tsan_atomic##bits##_compare_exchange_val(volatile type *p, type expected, type x, \
                                                            int order, int fail_order)               \
     {                                                                                               \
-        Thread *t = step_of((void *)p, sizeof(type), OP_CAS, 1, 1, PC);                                \
+        Thread *t = steps((void *)p, sizeof(type), OP_CAS, PC);                                     \
         if (t == NULL)                                                                              \
             return plain_cas##bits(p, expected, x);                                                 \
-        model_cas##bits(t, (uintptr_t)p, &expected, x, order & 7, fail_order & 7, 0, PC);           \
+        step_cas##bits(t, (uintptr_t)p, &expected, x, order & 7, fail_order & 7, 0, PC);           \
         return expected;                                                                            \
     }
 

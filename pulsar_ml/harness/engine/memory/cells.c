@@ -15,6 +15,8 @@ static inline int cell_used(const Cell *cell)
     return cell->generation == E.generation;
 }
 
+static inline int has_variables(const Cell *cell) { return cell_used(cell) && cell->first != NO_VARIABLE; }
+
 static inline Cell *arena_cell(uintptr_t address)
 {
     return &E.cells[(address - (uintptr_t)ARENA) >> 3];

@@ -123,12 +123,10 @@ static __attribute__((noinline)) void note_reader(Thread *t, Variable *v)
  * It may be the interpreter's, whose state differs from execution to execution. */
 static inline int is_alone_with(const Thread *t, uintptr_t address)
 {
-    const Cell *cell;
     if (likely(E.config.n_threads > 1 || E.unjoined) || in_arena(address) ||
         address - (uintptr_t)t->stack < STACK_BYTES)
         return 0;
-    cell = find_cell(address);
-    return !cell_used(cell) || cell->first == NO_VARIABLE;
+    return !has_variables(find_cell(address));
 }
 
 static inline int is_now(Access access, const Thread *t, uint32_t now)
@@ -207,33 +205,41 @@ static inline void plain_bytes(Thread *t, uintptr_t address, uint32_t width, Eng
         note_reader(t, v);
 }
 
-/* Eight bytes of the arena without a variable are written, so there is nothing to compare with.
- * 0: they have one, or something else forbids it. */
-static inline int write_first(Thread *t, uintptr_t address)
+/* Writes to bytes of the arena that have no variable yet, eight at a time: there is nothing to
+ * compare with. Returns how many bytes were written so. */
+static size_t write_first(const Thread *t, uintptr_t address, size_t bytes)
 {
+    uintptr_t at = address, end = address + bytes;
     Cell *cell;
-    Variable *v;
-    if (!in_arena(address) || E.recording || !heap_ok(address) || variables_are_full())
+    Variable *v, made = {
+        .address = address, .block = block_of(E.n_variables), .next = NO_VARIABLE, .mask = 0xFF, .width = 8,
+        .special = HAS_PLAIN, .toucher = E.touched_twice ? -1 : (int8_t)t->number,
+        .write = {t->clock[t->number], (uint8_t)t->number}, .readers = NONE, .index = (uint16_t)E.n_variables};
+    if (address & 7 || !in_arena(address) || E.recording)
         return 0;
     cell = arena_cell(address);
-    if (cell_used(cell) && cell->first != NO_VARIABLE)
-        return 0;
-    v = add_variable(cell, address, 8);
-    touch(v, t);
-    v->special = HAS_PLAIN;
-    v->write = (Access){t->clock[t->number], (uint8_t)t->number};
-    return 1;
+    v = &E.variables[E.n_variables];
+    for (; end - at >= 8 && !variables_are_full() && !has_variables(cell) && heap_ok(at); at += 8) {
+        *cell++ = (Cell){E.generation, E.n_variables++};
+        *v++ = made;
+        made.address += 8;
+        made.block += E.layout.block_bytes;
+        made.index++;
+    }
+    return at - address;
 }
 
 /* A plain access of any size and alignment: eight aligned bytes at a time. */
 static __attribute__((noinline)) void plain_range(Thread *t, uintptr_t address, size_t bytes, EngineOp op, uint64_t pc)
 {
     while (bytes) {
-        uint32_t part = 8 - (uint32_t)(address & 7);
-        if (part > bytes)
-            part = (uint32_t)bytes;
-        if (op != OP_WRITE || part != 8 || !write_first(t, address))
-            plain_bytes(t, address, part, op, pc);
+        size_t part = op == OP_WRITE ? write_first(t, address, bytes) : 0;
+        if (part == 0) {
+            part = 8 - (uint32_t)(address & 7);
+            if (part > bytes)
+                part = bytes;
+            plain_bytes(t, address, (uint32_t)part, op, pc);
+        }
         address += part;
         bytes -= part;
     }

@@ -10,13 +10,26 @@ static void heap_fail(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
 
 static inline int variables_are_full(void) { return E.n_variables >= MOST_VARIABLES * 3 / 4; }
 
-/* A variable that there is room for. */
-INLINED Variable *add_variable(Cell *cell, uintptr_t address, uint32_t width)
+/* Of messages, should the variable be an atomic one. */
+static inline char *block_of(uint32_t variable)
 {
+    return E.blocks + (size_t)variable * E.layout.block_bytes;
+}
+
+static __attribute__((noinline)) Variable *new_variable(Thread *t, Cell *cell, uintptr_t address, uint32_t width,
+                                                        EngineOp op, uint64_t pc)
+{
+    if (unlikely(!heap_ok(address)))
+        heap_fail(t, address, width, op, pc);
+    if (unlikely(variables_are_full())) {
+        fail_with(FAIL_CAPACITY, current, "the execution touches more memory than the engine can follow; "
+                                          "use a smaller program or smaller settings");
+        abandon();
+    }
     Variable *v = &E.variables[E.n_variables];
     v->address = address;
     v->index = (uint16_t)E.n_variables;
-    v->block = E.blocks + (size_t)E.n_variables * E.layout.block_bytes;
+    v->block = block_of(E.n_variables);
     v->mask = byte_mask(address, width);
     v->width = (uint8_t)width;
     v->is_atomic = 0;
@@ -36,19 +49,6 @@ INLINED Variable *add_variable(Cell *cell, uintptr_t address, uint32_t width)
         E.variables[i].special |= HAS_SIBLINGS;
     cell->first = E.n_variables++;
     return v;
-}
-
-static __attribute__((noinline)) Variable *new_variable(Thread *t, Cell *cell, uintptr_t address, uint32_t width,
-                                                        EngineOp op, uint64_t pc)
-{
-    if (unlikely(!heap_ok(address)))
-        heap_fail(t, address, width, op, pc);
-    if (unlikely(variables_are_full())) {
-        fail_with(FAIL_CAPACITY, current, "the execution touches more memory than the engine can follow; "
-                                          "use a smaller program or smaller settings");
-        abandon();
-    }
-    return add_variable(cell, address, width);
 }
 
 static __attribute__((noinline)) Variable *search_variable(Thread *t, uintptr_t address, uint32_t width, EngineOp op,

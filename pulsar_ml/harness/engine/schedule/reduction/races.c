@@ -160,8 +160,7 @@ static int analyse_waiting(int thread)
     uintptr_t mutex = reduction.announced[thread].mutex;
     uint32_t taken = mutex ? last_taken(reduction.n_nodes, mutex) : NONE, last = reduction.n_nodes;
     uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES | TOUCH_HARD;
-    Footprint footprint = {
-        .n = 1, .units = units_of(mutex, 1), .touches = {{mutex, 1, mode, 0}}};
+    Footprint footprint = {.n = 1, .units = units_of(mutex, 1), .touches = {{mutex, 1, mode, 0}}};
     if (taken == NONE || reduction.nodes[taken].thread == thread)
         return 1;
     while (last > 0 && reduction.nodes[last - 1].thread != thread)
