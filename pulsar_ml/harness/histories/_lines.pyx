@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 
+cimport cython
 import numpy as np
 
 from cpython.bytes cimport PyBytes_FromStringAndSize
@@ -22,7 +23,7 @@ from pulsar_ml.harness.linearize.search.texts cimport (
     NO_ROOM, NOTHING_HELD, Texts, text_after, texts_free,
 )
 
-from pulsar_ml.harness.histories.history import RECORD, Values
+from pulsar_ml.harness.histories import history
 
 cdef enum:
     ENDED = 0             # endings of a record
@@ -52,6 +53,7 @@ cdef inline bint is_key(const char* text, Py_ssize_t length, const char* key, Py
     return length == most and memcmp(text, key, <size_t>most) == 0
 
 
+@cython.internal
 cdef class Reader:
     """One reading of a text; ``found`` has the JSON value of each text in it, by number."""
 
@@ -70,7 +72,7 @@ cdef class Reader:
         self.number = NULL
         self.room = 0
         self.found = [None]
-        self.values = Values()
+        self.values = history.Values()
         self.names = {}
 
     def __dealloc__(self):
@@ -305,7 +307,7 @@ def operations(str text not None, int64_t first, int64_t number):
     cdef Record* row
     reader.at = begin + min(first, length)
     reader.end = begin + length
-    records = np.zeros(text.count("\n") + 1, RECORD)
+    records = np.zeros(text.count("\n") + 1, history.RECORD)
     places = np.empty(len(records), np.int64)
     if not records.dtype.itemsize == sizeof(Record):
         raise TypeError("the records have another layout")
