@@ -211,7 +211,7 @@ static size_t write_first(const Thread *t, uintptr_t address, size_t bytes)
 {
     uintptr_t at = address, end = address + bytes;
     Cell *cell;
-    Variable *v, made = {
+    Variable *v, fresh = {
         .address = address, .block = block_of(E.n_variables), .next = NO_VARIABLE, .mask = 0xFF, .width = 8,
         .special = HAS_PLAIN, .toucher = E.touched_twice ? -1 : (int8_t)t->number,
         .write = {t->clock[t->number], (uint8_t)t->number}, .readers = NONE, .index = (uint16_t)E.n_variables};
@@ -221,10 +221,10 @@ static size_t write_first(const Thread *t, uintptr_t address, size_t bytes)
     v = &E.variables[E.n_variables];
     for (; end - at >= 8 && !variables_are_full() && !has_variables(cell) && heap_ok(at); at += 8) {
         *cell++ = (Cell){E.generation, E.n_variables++};
-        *v++ = made;
-        made.address += 8;
-        made.block += E.layout.block_bytes;
-        made.index++;
+        *v++ = fresh;
+        fresh.address += 8;
+        fresh.block += E.layout.block_bytes;
+        fresh.index++;
     }
     return at - address;
 }

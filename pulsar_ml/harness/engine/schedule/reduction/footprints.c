@@ -99,7 +99,7 @@ static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes
  * its first access is not known. */
 enum { BOTH_KNOWN = 0, FIRST_UNSURE = 1, SECOND_UNSURE = 2 };
 
-static __attribute__((noinline)) Clash all_touches_clash(const Footprint *a, const Footprint *b, uint8_t writes)
+static Clash all_touches_clash(const Footprint *a, const Footprint *b, uint8_t writes)
 {
     Clash most = NO_CLASH;
     for (int i = 0; i < a->n; i++)
