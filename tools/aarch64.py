@@ -38,7 +38,7 @@ NEEDED = {f"{TRIPLE}-gcc": f"gcc-{TRIPLE}", "qemu-aarch64": "qemu-user", "dpkg-d
 WHEELS = (
     "numpy>=2,<3", "psutil>=6,<8", "click>=8.2,<9", "rich>=13.9,<16", "pyarrow>=18,<27", "jinja2",
     "pyelftools>=0.31,<0.34", "javaproperties", "edn_format", "pytest>=9,<9.2", "pytest-xdist",
-    "hypothesis>=6.150,<7",
+    "hypothesis>=6.150,<7", "cython>=3.3,<3.4", "setuptools>=77",
 )  # fmt: skip
 WHEEL_TAGS = ("manylinux_2_28_aarch64", "manylinux_2_17_aarch64", "manylinux2014_aarch64")
 SHARE = (

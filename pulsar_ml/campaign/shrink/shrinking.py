@@ -100,6 +100,7 @@ def apart(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        errors="surrogateescape",
         env={**environment(hash_seed_of(task.record)), "OPENBLAS_NUM_THREADS": "1"},
         start_new_session=True,  # the parent handles Ctrl-C of the terminal
     )

@@ -81,7 +81,9 @@ def command(
             checked=checked,
         )
     except BuildError as error:
-        if cplus or not re.search(r"libcpp|cppclass|\+\+", file.read_text(errors="replace")):
+        if cplus or not re.search(
+            r"libcpp|cppclass|\+\+", file.read_text(encoding="utf-8", errors="replace")
+        ):
             raise
         raise BuildError(f"{error}\n{file} seems to be C++: add --cplus") from None
     echo(short_path(built))

@@ -218,7 +218,7 @@ def shrink_record(
         )
     after = failures.shrink_failure(before, subject, limits, judge, executions)
     with naming(path):
-        path.write_text(after.to_json() + "\n")
+        path.write_text(after.to_json() + "\n", encoding="utf-8")
     again = failures.replay_failure(after, subject, judge, limits)
     echo(after.summary(again))
     return failures.exit_code_of(again)

@@ -121,7 +121,7 @@ def examined(archive: Path, scratch: Path) -> Machine:
     """Unpacks the archive and examines its Python there. PackError when it cannot run sweeps."""
     with tarfile.open(archive) as file:
         file.extractall(scratch, filter="fully_trusted")  # this process made it
-    code = Path(examine.__code__.co_filename).read_text() + EXAMINE
+    code = Path(examine.__code__.co_filename).read_text(encoding="utf-8") + EXAMINE
     # Isolated, so that it is the archive's own package and not the one of this directory.
     printed = called([str(scratch / "bin" / "python"), "-I", "-c", code], "trying the archive")
     found = Machine(**json.loads(printed))

@@ -112,7 +112,7 @@ def engine_identity() -> bytes:
 def only_one_process(folder: Path) -> Iterator[None]:
     """Create ``folder``, and let other processes that want to use it wait."""
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / ".lock", "w") as lock:
+    with open(folder / ".lock", "w", encoding="utf-8") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         yield
 
@@ -157,6 +157,7 @@ def compile_into(
         [sys.executable, "-c", script],
         input=json.dumps(work),
         text=True,
+        errors="surrogateescape",
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or "." for entry in sys.path)},

@@ -172,4 +172,6 @@ def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> N
         )
         return f'{match["line"]}"{os.path.normpath(found or name)}"'
 
-    generated.write_text(LINE.sub(whole, generated.read_text()))
+    # A path may have bytes that are no UTF-8; the compiler gets them as they are.
+    text = generated.read_text(encoding="utf-8", errors="surrogateescape")
+    generated.write_text(LINE.sub(whole, text), encoding="utf-8", errors="surrogateescape")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import importlib.machinery
 import importlib.util
+import os
 import sys
 from pathlib import Path
 from types import ModuleType
@@ -21,7 +22,7 @@ def load_extension(path: Path, name: str | None = None) -> ModuleType:
     if not path.exists():
         raise ImportError(f"no extension module at {path}")
     stem = path.name.partition(".")[0]
-    name = name or f"pulsar_ml_loaded_{hashlib.sha256(str(path).encode()).hexdigest()[:8]}.{stem}"
+    name = name or f"pulsar_ml_loaded_{hashlib.sha256(os.fsencode(path)).hexdigest()[:8]}.{stem}"
     if name in sys.modules:
         return sys.modules[name]
     loader = importlib.machinery.ExtensionFileLoader(name, str(path))

@@ -70,6 +70,7 @@ def build_project(folder: Path, *, into: Path, volatile: str = "plain") -> list[
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
+        errors="surrogateescape",
         check=False,
         env={**os.environ, "PYTHONPATH": os.pathsep.join(entry or "." for entry in sys.path)},
     )

@@ -69,7 +69,9 @@ def output(tool: str, *arguments: str) -> list[str]:
     path = shutil.which(tool)
     if path is None:
         return []
-    done = subprocess.run([path, *arguments], capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        [path, *arguments], capture_output=True, text=True, errors="surrogateescape", check=False
+    )
     return done.stdout.splitlines()
 
 
@@ -97,7 +99,7 @@ def state_of(module: Path) -> list[int]:
 
 def remembered(module: Path) -> list[str] | None:
     try:
-        state, lines = json.loads(Path(f"{module}{SIDECAR}").read_text())
+        state, lines = json.loads(Path(f"{module}{SIDECAR}").read_text(encoding="utf-8"))
     except (OSError, ValueError, TypeError):
         return None
     if state != state_of(module) or not isinstance(lines, list):
@@ -107,4 +109,6 @@ def remembered(module: Path) -> list[str] | None:
 
 def remember(module: Path, lines: list[str]) -> None:
     with contextlib.suppress(OSError):  # a read-only folder: the next process scans again
-        Path(f"{module}{SIDECAR}").write_text(json.dumps([state_of(module), lines]))
+        Path(f"{module}{SIDECAR}").write_text(
+            json.dumps([state_of(module), lines]), encoding="utf-8"
+        )

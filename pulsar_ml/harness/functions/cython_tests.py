@@ -234,7 +234,11 @@ def c_variables(module: Path) -> list[tuple[int, int]]:
     if tool is None:
         raise BuildError("the program nm (of binutils) is not installed; it lists the variables")
     done = subprocess.run(
-        [tool, "-CS", "--defined-only", str(module)], capture_output=True, text=True, check=False
+        [tool, "-CS", "--defined-only", str(module)],
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
     )
     found = {match["name"]: match for match in VARIABLE.finditer(done.stdout)}
     base = next(match for name, match in found.items() if name.endswith("_pml_instance"))

@@ -151,7 +151,11 @@ def present_tests(source: TestSource, command: Sequence[str]) -> list[str]:
     if not source.has_conditions:
         return names
     done = subprocess.run(
-        [*command, "-E", str(source.path)], capture_output=True, text=True, check=False
+        [*command, "-E", str(source.path)],
+        capture_output=True,
+        text=True,
+        errors="surrogateescape",
+        check=False,
     )
     if done.returncode:
         return names  # the compiler will say why
@@ -197,7 +201,12 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
 
 def run(command: Sequence[str], source: TestSource, home: Path) -> None:
     done = subprocess.run(
-        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False
+        command,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        errors="surrogateescape",
+        check=False,
     )
     if done.returncode:
         refused = full_disk(done.stdout, home)
@@ -209,7 +218,7 @@ def run(command: Sequence[str], source: TestSource, home: Path) -> None:
 
 def read_files(rule: Path) -> list[str]:
     """The files that a compilation read, from the rule for make that the compiler wrote."""
-    _, _, names = rule.read_text().partition(":")
+    _, _, names = rule.read_text(encoding="utf-8").partition(":")
     return [
         name.replace("\0", " ") for name in names.replace("\\\n", " ").replace("\\ ", "\0").split()
     ]

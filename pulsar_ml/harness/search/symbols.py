@@ -133,7 +133,12 @@ def source_line(pc: int) -> str:
     if place is None:
         return ""
     try:
-        return Path(place[0]).read_text(errors="replace").splitlines()[place[1] - 1].strip()
+        return (
+            Path(place[0])
+            .read_text(encoding="utf-8", errors="replace")
+            .splitlines()[place[1] - 1]
+            .strip()
+        )
     except (OSError, IndexError):
         return ""
 
@@ -233,6 +238,7 @@ def look_up(module: str, offsets: Sequence[int]) -> None:
         input="\n".join(map(hex, offsets)),
         capture_output=True,
         text=True,
+        errors="surrogateescape",  # a path may have bytes that are no text
         check=False,
     ).stdout
     for block in re.split(r"^(?=0x[0-9a-f]+$)", answer, flags=re.MULTILINE):

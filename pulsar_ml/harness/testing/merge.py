@@ -23,7 +23,7 @@ def writable(name: str, file: str | None) -> Path | None:
     path = Path(file)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.open("a").close()
+        path.open("a", encoding="utf-8").close()
     except OSError as error:
         raise pytest.UsageError(f"--{name} {path}: {error.strerror or error}") from None
     return path.resolve()
@@ -97,7 +97,9 @@ class Merge:
                 self.failures, self.tests, self.notes, self.records, strict=True
             )
         ]
-        target.write_text(json.dumps(log(results, self.root, "pytest"), indent=2) + "\n")
+        target.write_text(
+            json.dumps(log(results, self.root, "pytest"), indent=2) + "\n", encoding="utf-8"
+        )
 
     def write_markdown(self, target: Path) -> None:
         from pulsar_ml.harness.testing.known import short_signature

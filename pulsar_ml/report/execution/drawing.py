@@ -26,7 +26,7 @@ def excerpts_of(drawn: Timeline) -> Excerpts:
     room = MOST_LINES
     for file, lines in named.items():
         try:
-            text = Path(file).read_text(errors="replace").splitlines()
+            text = Path(file).read_text(encoding="utf-8", errors="replace").splitlines()
         except (OSError, ValueError):
             continue
         around = {line + by for line in lines for by in range(-AROUND, AROUND + 1)}

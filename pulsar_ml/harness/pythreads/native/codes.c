@@ -80,13 +80,15 @@ static __attribute__((noinline)) Code *new_code(PyObject *object)
     code = calloc(1, sizeof *code);
     if (code == NULL)
         return (Code *)PyErr_NoMemory();
+    code->n = (int32_t)PyBytes_GET_SIZE(kinds);
+    code->instructions = calloc((size_t)code->n + 1, sizeof *code->instructions);
+    if (code->instructions == NULL) {
+        free(code);
+        return (Code *)PyErr_NoMemory();
+    }
     code->code = Py_NewRef(object);
     code->selection = not_under_test->selection;
     code->number = n_codes;
-    code->n = (int32_t)PyBytes_GET_SIZE(kinds);
-    code->instructions = calloc((size_t)code->n + 1, sizeof *code->instructions);
-    if (code->instructions == NULL)
-        return (Code *)PyErr_NoMemory();
     for (int32_t i = 0; i < code->n; i++) {
         PyObject *name = PyList_GET_ITEM(names, i);
         code->instructions[i].kind = (uint8_t)PyBytes_AS_STRING(kinds)[i];
