@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parents[1]
 LOGS, DIST = ROOT / "build" / "dist", ROOT / "dist"
 # Folders that the tests import.
 FOLDERS = ("tests", "tools", "stress", "spark", "benchmarks")
-SHARE = ("tests/core", "tests/structures/test_suites.py", "tests/engine/test_litmus.py")
+SHARE = ("tests/core",)
 
 
 def packages() -> Path:
