@@ -1,7 +1,7 @@
 """Each monitor answers as the definition does, in every arrangement of a few calls.
 
-Counterexamples against earlier monitors (Abdulla et al., 2025) are arrangements of the calls of a
-few values, or circles of many; ``tests/linearize/test_chains.py`` has the circles.
+Monitors that look at pairs or triples of values are wrong on circles of many, which
+``tests/linearize/test_chains.py`` has.
 """
 
 from __future__ import annotations
