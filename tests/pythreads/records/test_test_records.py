@@ -65,9 +65,9 @@ def test_gdb_and_code_of_python(record: Path) -> None:
 
 def test_a_test_that_is_gone_is_named(record: Path, tmp_path: Path) -> None:
     file = tmp_path / f"{NAME}.py"
-    file.write_text(TEXT.replace("test_visits", "test_others"))
+    file.write_text(TEXT.replace("test_visits", "test_other_visits"))
     done = call("replay", str(record), "--trust")
     assert done.code == USAGE
-    assert "has no test 'test_visits' any more; it has: test_others" in done.err
+    assert "has no test 'test_visits' any more; it has: test_other_visits" in done.err
     file.unlink()
     assert "which does not exist; run the command in" in call("replay", str(record), "--trust").err
