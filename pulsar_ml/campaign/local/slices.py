@@ -8,8 +8,7 @@ from dataclasses import dataclass
 
 from pulsar_ml.campaign.local.exploring import SuiteExploration
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.harness.budgets.split import Slice
-from pulsar_ml.wording import counted
+from pulsar_ml.harness.budgets.split import Slice, share_words
 
 MOST_SEEDS = 10**9  # more than a time leaves room for
 
@@ -67,11 +66,7 @@ class SuiteSlices:
 
     def share(self) -> str:
         """Describe what the suite got of a budget, and what was new in its last slice."""
-        if self.latest is None:
-            return "budget: no slice ended"
-        new = counted(self.latest.new, "new class", "new classes")
-        words = f"budget: {self.spent:,.1f} s in {counted(self.slices, 'slice')}, {new} in the last"
-        return f"{words} {self.latest.executions:,} executions"
+        return f"budget: {share_words(self.spent, self.slices, self.latest)}"
 
 
 def budget_words(budget: float, begun: Sequence[SuiteSlices], missed: Sequence[str]) -> str:

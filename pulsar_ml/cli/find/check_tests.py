@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from pulsar_ml.harness.search.child import Limits
     from pulsar_ml.harness.subjects.subject import Subject
 
+MOST_NAMED = 10  # tests in the last line
+
 
 @dataclass(slots=True)
 class Counted:
@@ -173,6 +175,3 @@ def budget_words(budget: float, begun: list[TestUnderWay], missed: list[str]) ->
         rest = f" and {len(missed) - MOST_NAMED} more" * (len(missed) > MOST_NAMED)
         words += f"; not run: {', '.join(missed[:MOST_NAMED])}{rest}"
     return words
-
-
-MOST_NAMED = 10  # tests in the last line

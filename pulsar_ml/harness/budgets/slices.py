@@ -15,11 +15,10 @@ from typing import Any
 
 from pulsar_ml.harness.budgets.passing import IsKnown, Met, is_enough, together
 from pulsar_ml.harness.budgets.seen import Seen
-from pulsar_ml.harness.budgets.split import Slice
+from pulsar_ml.harness.budgets.split import Slice, share_words
 from pulsar_ml.harness.engine import SEARCHES
 from pulsar_ml.harness.functions.budget import NO_LIMIT, with_budget
 from pulsar_ml.harness.search.explore import Exploration
-from pulsar_ml.wording import counted
 
 MOST_CRASHES = 10  # known failures that end the process, behind which a test goes on
 # Statistics of the engine that are the most of an execution, not a sum over them.
@@ -131,11 +130,7 @@ class Course:
 
     def share(self) -> str:
         """Describe what the test got of a budget, and what was new in its last slice."""
-        if self.latest is None:
-            return "no slice"
-        new = counted(self.latest.new, "new class", "new classes")
-        words = f"{self.spent:,.1f} s in {counted(self.slices, 'slice')}, {new} in the last"
-        return f"{words} {self.latest.executions:,} executions"
+        return share_words(self.spent, self.slices, self.latest)
 
 
 def joined(one: Exploration, other: Exploration, seen: Seen) -> Exploration:

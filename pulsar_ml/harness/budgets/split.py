@@ -11,6 +11,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 
+from pulsar_ml.wording import counted
+
 LEAST = 0.25  # seconds of a slice that is worth its start
 
 
@@ -25,6 +27,15 @@ class Slice:
     def rate(self) -> Fraction:
         """New classes per execution, with one more of both: none seen is not none there."""
         return Fraction(self.new + 1, self.executions + 1)
+
+
+def share_words(seconds: float, slices: int, last: Slice | None) -> str:
+    """Describe what a test got of a budget, and what was new in its last slice."""
+    if last is None:
+        return "no slice"
+    new = counted(last.new, "new class", "new classes")
+    words = f"{seconds:,.1f} s in {counted(slices, 'slice')}, {new} in the last"
+    return f"{words} {last.executions:,} executions"
 
 
 def first_slice(budget: float, left: float, waiting: int) -> float:

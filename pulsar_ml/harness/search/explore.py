@@ -396,6 +396,7 @@ def search(
             failure = None
             if known.is_full:
                 break
+            on_batch(done)
             continue
         if explorer.statistics()["exhausted"] or count == 0:
             break
