@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pulsar_ml.specs import Answer, range_answers, removal_queue
+from pulsar_ml.specs.range_answers import Span
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
 
 Exact = removal_queue.Model  # judges programs of one thread
@@ -26,7 +27,8 @@ class Model(range_answers.Model):
         "expire": "Each entry by itself, of any cache. The entries and bytes that passes and "
         "removals answer add up to those that are gone. The wrappers dropped were empty.",
         "free": "As expire. A pass that came to its end and freed too little leaves no entry that "
-        "the caller had put or seen, except under the stash and the scan.",
+        "the caller had put or seen, except under the stash and the scan. Under the released "
+        "queue it may leave one that only a duplicate showed: its put may not have queued it yet.",
         "configure": "The answer says nothing.",
     }
     passes: ClassVar[frozenset[str]] = PASSES
@@ -71,8 +73,17 @@ class Model(range_answers.Model):
             and size < arguments[0] << self.shift
             and self.empties
         ):
-            self.removed(span, thread)
+            self.removed(self.queued(span, thread), thread)
         self.loose += entries
         self.loose_bytes += size
         self.dropped += entries + missing
         return self.empty(self.dropped)
+
+    def queued(self, span: Span, thread: int) -> Span:
+        """What a pass finds in its queue: not surely an entry that only a duplicate showed."""
+        began = tuple(
+            (key, puts, sure)
+            for key, puts, sure in span.began
+            if key not in self.unqueued or self.saw(key, thread)
+        )
+        return span._replace(began=began)

@@ -97,6 +97,9 @@ class Model:
         self.loose = self.loose_bytes = 0
         self.slack = self.slack_bytes = 0  # of UNTOLD ones that turned out to be gone
         self.dropped = 0  # empty wrappers, and those that passes emptied
+        # Keys whose latest entry was shown by a duplicate only. The released queue answers that a
+        # position is taken without waiting for the put that took it, which queues its entry later.
+        self.unqueued: frozenset[Key] = frozenset()
         self.strays = 0  # entries put that no answer mentions, and keys under which they may be
         self.strange: frozenset[Key] = frozenset()
 
@@ -107,7 +110,7 @@ class Model:
             tuple(frozenset(held.items()) for held in self.held), frozenset(self.open.items()), self.looking,
             tuple(frozenset(cut.items()) for cut in self.cut), frozenset(self.offered.items()),
             frozenset(self.copied.items()), self.loose, self.loose_bytes, self.slack, self.slack_bytes,
-            self.dropped, self.strays, self.strange,
+            self.dropped, self.unqueued, self.strays, self.strange,
         )  # fmt: skip
 
     def key(self, arguments: Sequence[int]) -> Key:
@@ -123,7 +126,11 @@ class Model:
 
     def knows(self, key: Key, thread: int) -> bool:
         """True if the thread cannot miss the latest incarnation while it is there."""
-        return self.fresh or self.known[thread].get(key, 0) >= 2 * self.puts(key) - 1
+        return self.fresh or self.saw(key, thread)
+
+    def saw(self, key: Key, thread: int) -> bool:
+        """True if the thread put the latest incarnation, found it or knows that it is gone."""
+        return self.known[thread].get(key, 0) >= 2 * self.puts(key) - 1
 
     def covered(self, key: Key) -> int:
         """The state of an entry that is put now: THERE, or PERHAPS or UNTOLD while calls are under
@@ -363,6 +370,8 @@ class Model:
         if status == EXISTS:
             # An entry that finds no place in the policy's queue leaves the map again.
             leaves = self.scarce and len(self.numbers) > 1
+            if self.below_zero and not self.saw(key, thread):
+                self.unqueued |= {key}
             return result == answer(EXISTS) and (leaves or self.shows_now(key, thread))
         skipped = (incarnation & SEQUENCE) - self.numbers[thread]
         if result != answer(OK, incarnation, self.length(key)) or incarnation >> 40 != thread:
@@ -377,6 +386,7 @@ class Model:
             if self.state[key] == THERE:
                 return False
             self.lose(key, thread)
+        self.unqueued -= {key}
         self.put_so_far[key] = (*so_far, incarnation)
         self.known[thread][key] = 2 * len(so_far) + 1
         self.state[key] = self.covered(key)

@@ -130,6 +130,20 @@ def test_a_pass_takes_what_it_says_and_leaves_nothing_it_could_have_taken() -> N
     )  # the scan may
 
 
+@pytest.mark.parametrize("queued", [False, True], ids=["under way", "seen in the cache"])
+def test_a_pass_may_leave_what_only_a_duplicate_showed(queued: bool) -> None:
+    put: Row = (1, "put", (0, 3, 0), answer(0, 1 << 40 | 1, 48), 1, 20)
+    duplicate: Row = (0, "put", (0, 3, 0), answer(1), 3, 4)
+    seen: Row = (0, "get", (0, 3), answer(1, 1 << 40 | 1, 0, 2), 5, 6)
+    free: Row = (0, "free", (20, 0), answer(0), 7, 8)
+    rows = (put, duplicate, *[seen] * queued, free)
+    for fresh in (False, True):
+        waits = refused(pass_answers, CACHES, *rows, fresh=fresh)
+        released = CACHES | {"policy": RELEASED_QUEUE}
+        assert refused(pass_answers, released, *rows, fresh=fresh) is queued
+        assert waits is (fresh or queued)
+
+
 @pytest.mark.parametrize(
     "structure", ["range_cache", "removal_queue", "eviction_policy", "cache_manager"]
 )
