@@ -196,5 +196,7 @@ cdef inline void pass_give_up(
     if wrapper_key(wrapper).ledger_id != NO_LEDGER:
         pass_remove(base, run, handle, wrapper)
         run.given_up += 1
+    else:  # another thread emptied it since the pass looked
+        run.missing += 1
     stamped_unlock_write(&wrapper.lock)
     wrapper_recycle(&base.memory.wrappers, handle)

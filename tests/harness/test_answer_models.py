@@ -18,6 +18,7 @@ from pulsar_ml.specs import (
     object_pool,
     pass_answers,
     policy_answers,
+    read_count,
     refcount,
     stamped_lock,
     wrapper_answers,
@@ -320,3 +321,27 @@ def test_a_release_is_not_the_last_only_beside_somebody_with_a_stale_handle() ->
     ]
     stale: Row = (1, "retain_stale", (), answer(0), 6, 7)
     assert not refused(entry, settings, new, *before, stale, released)
+
+
+@pytest.mark.parametrize("look", ["value", "mark_read"])
+@pytest.mark.parametrize(
+    ("thread", "passed", "legal"),
+    [(1, "before", True), (1, "after", False), (0, "before", False)],
+    ids=["of another thread", "known with the reference", "of its own"],
+)
+def test_a_count_may_be_as_old_as_its_holder_knows(
+    look: str, thread: int, passed: str, legal: bool
+) -> None:
+    increment: tuple[Any, ...] = (0, "increment", (0,), answer(0, 1))
+    pass_on: tuple[Any, ...] = (0, "pass_on", (1,), answer(0, 1))
+    calls = [
+        (0, "new", (0,), answer(0, 1)),
+        (0, "retain", (0,), answer(0, 2)),
+        *([pass_on, increment] if passed == "before" else [increment, pass_on]),
+        (1, "pass_on", (1,), answer(0, 1, 1)),
+        (thread, look, (0,), answer(0, 1, 0)),
+    ]
+    rows: list[Row] = [(*call, 2 * at, 2 * at + 1) for at, call in enumerate(calls)]
+    settings = {"limit": 8, "below_zero": 0}
+    for fresh in (False, True):
+        assert refused(read_count, settings, *rows, fresh=fresh) is (fresh or not legal)
