@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pulsar_ml.specs import Answer, range_answers, removal_queue
-from pulsar_ml.specs.range_answers import Span
+from pulsar_ml.specs.range_answers import EXISTS, OK, Key, Span
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
 
 Exact = removal_queue.Model  # judges programs of one thread
@@ -37,6 +37,19 @@ class Model(range_answers.Model):
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
         super().__init__(settings, threads)
         self.empties = settings["policy"] in EMPTIES
+        # Keys whose latest entry a duplicate met. The released queue answers that a position is
+        # taken without waiting for the put that took it and has yet to queue its entry.
+        self.unqueued: frozenset[Key] = frozenset()
+
+    def canonical(self) -> object:
+        return super().canonical(), self.unqueued
+
+    def put(self, key: Key, thread: int, result: Answer, expected: int) -> bool:
+        if result[0] == OK:
+            self.unqueued -= {key}
+        elif result[0] == EXISTS and self.below_zero and not self.saw(key, thread):
+            self.unqueued |= {key}
+        return super().put(key, thread, result, expected)
 
     def begins(
         self,
@@ -80,7 +93,7 @@ class Model(range_answers.Model):
         return self.empty(self.dropped)
 
     def queued(self, span: Span, thread: int) -> Span:
-        """What a pass finds in its queue: not surely an entry that only a duplicate showed."""
+        """The span without the entries that only a duplicate showed: they may not be queued yet."""
         began = tuple(
             (key, puts, sure)
             for key, puts, sure in span.began

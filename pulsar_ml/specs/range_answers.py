@@ -77,29 +77,22 @@ class Model:
         # + 2).
         self.known: list[dict[Key, int]] = [{} for _ in range(threads)]
         self.numbers = [0] * threads
-        self.refused = [
-            0
-        ] * threads  # for want of memory; some of these puts took a number all the same
+        # For want of memory; some of these puts took a number all the same.
+        self.refused = [0] * threads
         self.held: list[dict[int, tuple[int, Key]]] = [{} for _ in range(threads)]
         self.open: dict[int, Span] = {}
-        self.looking: frozenset[int] = (
-            frozenset()
-        )  # threads that found an entry and have not said so yet
-        self.cut: list[dict[int, int]] = [
-            {} for _ in range(threads)
-        ]  # bytes that a thread took, by cache
-        self.offered: dict[
-            Key, int
-        ] = {}  # expected reads: the most of one put, or their sum; and added ones
+        # Threads that found an entry and have not said so yet.
+        self.looking: frozenset[int] = frozenset()
+        # Bytes that a thread took, by cache.
+        self.cut: list[dict[int, int]] = [{} for _ in range(threads)]
+        # Expected reads: the most of one put, or their sum; and added ones.
+        self.offered: dict[Key, int] = {}
         self.copied: dict[Key, int] = {}
         # Entries and bytes that answers counted and that are not known to be gone; below 0 while a
         # removal is under way.
         self.loose = self.loose_bytes = 0
         self.slack = self.slack_bytes = 0  # of UNTOLD ones that turned out to be gone
         self.dropped = 0  # empty wrappers, and those that passes emptied
-        # Keys whose latest entry was shown by a duplicate only. The released queue answers that a
-        # position is taken without waiting for the put that took it, which queues its entry later.
-        self.unqueued: frozenset[Key] = frozenset()
         self.strays = 0  # entries put that no answer mentions, and keys under which they may be
         self.strange: frozenset[Key] = frozenset()
 
@@ -110,7 +103,7 @@ class Model:
             tuple(frozenset(held.items()) for held in self.held), frozenset(self.open.items()), self.looking,
             tuple(frozenset(cut.items()) for cut in self.cut), frozenset(self.offered.items()),
             frozenset(self.copied.items()), self.loose, self.loose_bytes, self.slack, self.slack_bytes,
-            self.dropped, self.unqueued, self.strays, self.strange,
+            self.dropped, self.strays, self.strange,
         )  # fmt: skip
 
     def key(self, arguments: Sequence[int]) -> Key:
@@ -370,8 +363,6 @@ class Model:
         if status == EXISTS:
             # An entry that finds no place in the policy's queue leaves the map again.
             leaves = self.scarce and len(self.numbers) > 1
-            if self.below_zero and not self.saw(key, thread):
-                self.unqueued |= {key}
             return result == answer(EXISTS) and (leaves or self.shows_now(key, thread))
         skipped = (incarnation & SEQUENCE) - self.numbers[thread]
         if result != answer(OK, incarnation, self.length(key)) or incarnation >> 40 != thread:
@@ -386,7 +377,6 @@ class Model:
             if self.state[key] == THERE:
                 return False
             self.lose(key, thread)
-        self.unqueued -= {key}
         self.put_so_far[key] = (*so_far, incarnation)
         self.known[thread][key] = 2 * len(so_far) + 1
         self.state[key] = self.covered(key)
