@@ -16,7 +16,7 @@ from itertools import groupby, pairwise
 from pathlib import Path
 
 from pulsar_ml.harness.building.build import build_extension, only_one_process
-from stress.mutants.catalogue import CATALOGUE, Mutant
+from stress.mutants.catalogue import CATALOGUE, WITHOUT_MEMORY, Mutant
 from stress.mutants.faults.locks import FUNCTION, locks_of, with_switches
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -156,7 +156,7 @@ def declared(source: str, declarations: str = CIMPORT) -> str:
 
 def build(
     into: Path = ROOT / "build" / "mutants",
-    catalogue: Sequence[Mutant] = CATALOGUE,
+    catalogue: Sequence[Mutant] = (*CATALOGUE, *WITHOUT_MEMORY),
     *,
     checked: bool = False,
     sanitized: bool = False,

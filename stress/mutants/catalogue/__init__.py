@@ -5,8 +5,9 @@ from __future__ import annotations
 import importlib
 
 from stress.mutants.catalogue.mutant import Mutant
+from stress.mutants.catalogue.without_memory import MUTANTS as WITHOUT_MEMORY
 
-# In the order in which they are listed and swept.
+# In the order in which they are listed and swept. Those of without_memory are in neither.
 FILES: tuple[str, ...] = (
     "refcount",
     "stamped_lock",
@@ -55,4 +56,4 @@ CATALOGUE: tuple[Mutant, ...] = tuple(
     for mutant in importlib.import_module(f"stress.mutants.catalogue.{file}").MUTANTS
 )
 
-__all__ = ["CATALOGUE", "Mutant"]
+__all__ = ["CATALOGUE", "WITHOUT_MEMORY", "Mutant"]
