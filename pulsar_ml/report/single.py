@@ -9,6 +9,7 @@ from pulsar_ml import __version__
 from pulsar_ml.campaign.local.failures import read_failure
 from pulsar_ml.campaign.local.record_kind import is_failure
 from pulsar_ml.campaign.local.records import read_record
+from pulsar_ml.campaign.store.baseline import signature_of
 from pulsar_ml.campaign.store.merge import Group, add_groups
 from pulsar_ml.campaign.store.read_run import SavedRun, checked
 from pulsar_ml.campaign.store.store import RUN_VERSION
@@ -76,7 +77,7 @@ def group_of(path: Path) -> Group:
     if is_failure(path):
         failure = read_failure(path)
         rule = rule_of(failure)
-        name = signature(failure.subject, rule, failure.message, failure.where[:2])
+        name = signature_of(failure)
         return Group(name, failure.subject, rule, 1, failure.seed, failure.message, "", text)
     record = read_record(path)
     rule, message = record.invariant or "no invariant", record.message or "no message"

@@ -98,6 +98,9 @@ def test_an_exploration_goes_on_behind_a_known_failure(tmp_path: Path) -> None:
     assert explore("first").code == 1
     seeds = {one["seed"] for one in read_violations(tmp_path / "first").to_pylist()}
     assert len(seeds) == 1, "a suite ends with its first failure"
+    row = read_violations(tmp_path / "first").to_pylist()[0]
+    (group,) = page_data(page_of(tmp_path / "records"))
+    assert group["signature"] == row["signature"], "a record's page names the row of its run"
     again = explore("second", "--baseline", str(tmp_path / "first"))
     rows = read_violations(tmp_path / "second").to_pylist()
     assert len(rows) > 1, "the search went on, and the run has the known failures"

@@ -1,4 +1,4 @@
-"""The baseline of a run: the signatures of an earlier run, and files of known failures."""
+"""The baseline of a run: signatures of an earlier run or of records, and files of known failures."""
 
 from __future__ import annotations
 
@@ -10,21 +10,41 @@ import pyarrow.compute as pc
 
 from pulsar_ml.campaign.store.merge import Summary
 from pulsar_ml.campaign.store.read_run import open_run
-from pulsar_ml.harness.testing.known import Baseline, Entry, read_baseline
+from pulsar_ml.campaign.trial.controlled import as_violation
+from pulsar_ml.campaign.trial.signature import signature
+from pulsar_ml.harness.search.failure import Failure
+from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.testing.known import (
+    Baseline,
+    Entry,
+    read_baseline,
+    records_below,
+    short_signature,
+)
+
+
+def signature_of(failure: Failure) -> str:
+    """The signature of a test's failure, which its record has in its name, or of a suite's row."""
+    if Program.from_json(failure.program).is_test:
+        return short_signature(failure)
+    found = as_violation(failure)
+    return signature(failure.subject, found.invariant, found.message, found.places)
 
 
 def signatures_of(directory: Path) -> list[Entry]:
-    """The signatures of the run in ``directory``, finished or not."""
+    """The signatures of the run in ``directory``, finished or not, or of the records there."""
+    if not (directory / "run.json").exists() and (found := records_below(directory, signature_of)):
+        return found
     run = open_run(directory)
-    found: set[str] = set()
+    seen: set[str] = set()
     for batch in run.violations():
-        found.update(pc.unique(batch["signature"]).to_pylist())
+        seen.update(pc.unique(batch["signature"]).to_pylist())
     source = f"run {run.facts['run_id'] or directory.name}"
-    return [Entry(signature, source) for signature in sorted(found)]
+    return [Entry(one, source) for one in sorted(seen)]
 
 
 def baseline_of(paths: Iterable[Path], day: date) -> Baseline:
-    """The baseline of results directories and files of known failures."""
+    """The baseline of results directories, folders of records and files of known failures."""
     return read_baseline(paths, day, signatures_of)
 
 

@@ -113,7 +113,7 @@ WITH_DRAWINGS = (HTML, "markdown")
     group=LIVE,
     help="Port of --live.  [default: a free one]",
 )
-@shared.baseline("an earlier results directory")
+@shared.baseline("an earlier results directory, a folder of records")
 @shared.module("the one that failed")
 @shared.trust
 def command(

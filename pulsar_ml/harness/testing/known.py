@@ -134,16 +134,19 @@ def read_known(path: Path) -> list[Entry]:
     entries = []
     for number, one in enumerate(known, 1):
         what = f"{path}, entry {number} of [[known]]"
-        content = check_keys(one, {"signature": str, "reason": str, "until": Any}, what)
+        content = check_keys(
+            one, {"signature": str, "reason": str, "until": Any}, what, optional={"until"}
+        )
         if not SIGNATURE.fullmatch(content["signature"]):
             raise BadRecordError(
                 f"{what}: signature is {content['signature']!r:.60}; it should be 12 hexadecimal "
                 "digits, as a report shows them"
             )
-        if type(content["until"]) is not date:
+        until = content.get("until")
+        if type(until) is not date:
+            found = "missing" if until is None else f"{str(until)!r:.60}"
             raise BadRecordError(
-                f"{what}: until is {str(content['until'])!r:.60}; it should be a date without "
-                "quotes, as 2027-03-01"
+                f"{what}: until is {found}; it should be a date without quotes, as 2027-03-01"
             )
         if not content["reason"].strip():
             raise BadRecordError(f"{what}: reason is empty; say why the failure may stay")
@@ -151,7 +154,9 @@ def read_known(path: Path) -> list[Entry]:
     return entries
 
 
-def records_below(folder: Path) -> list[Entry]:
+def records_below(
+    folder: Path, signature_of: Callable[[Failure], str] = short_signature
+) -> list[Entry]:
     """The failures of tests whose records lie in a folder, such as .pulsar_ml/failures."""
     entries = []
     for path in sorted(folder.glob("*.json")):
@@ -159,7 +164,7 @@ def records_below(folder: Path) -> list[Entry]:
             failure = Failure.from_text(bounded_text(path, "the record"))
         except BadRecordError as error:
             raise BadRecordError(f"{path}: {error}") from None
-        entries.append(Entry(short_signature(failure), f"the record {path.name}"))
+        entries.append(Entry(signature_of(failure), f"the record {path.name}"))
     return entries
 
 

@@ -70,7 +70,10 @@ def test_many_signatures_are_counted_and_not_all_named() -> None:
     [
         ("[[known]\n", "is no TOML file"),
         ("", "known is missing"),
-        ('[[known]]\nsignature = "x"\nreason = "y"\n', "until is missing"),
+        (
+            '[[known]]\nsignature = "0123456789ab"\nreason = "y"\n',
+            "until is missing; it should be a date without quotes, as 2027-03-01",
+        ),
         ('[[known]]\nsignature = "x"\nreason = "y"\nuntil = 2027-01-01\n', "12 hexadecimal"),
         ('[[known]]\nsignature = "0123456789ab"\nreason = " "\nuntil = 2027-01-01\n', "say why"),
         ('[[known]]\nsignature = "0123456789ab"\nreason = "y"\nuntil = "2027-01-01"\n', "quotes"),
@@ -144,8 +147,14 @@ def test_check_fails_only_for_what_is_new(race: Path, monkeypatch: pytest.Monkey
     (result,) = json.loads(Path("s.sarif").read_text())["runs"][0]["results"]
     assert "gone with" not in result["message"]["text"]
 
-    # The folder of records of an earlier build is a baseline, too.
-    assert check("--baseline", ".pulsar_ml/failures").code == CLEAN
+    # The folder of records of an earlier build is a baseline, too, and so it is for a report.
+    records = ".pulsar_ml/failures"
+    assert check("--baseline", records).code == CLEAN
+    for of in (records, str(record)):
+        page = call("report", of, "--format", "json", "--baseline", file, "--baseline", records)
+        assert page.code == CLEAN, page.err
+        assert [one["signature"] for one in json.loads(page.out)["baseline"]] == [signature]
+    assert call("report", records, "--format", "json").code == VIOLATION
     expired = check("--baseline", str(known_file(race / "past.toml", signature, "2000-01-01")))
     assert expired.code == VIOLATION
     assert f"1 expired, so new ({signature} on 2000-01-01)" in expired.out.splitlines()[-1]
