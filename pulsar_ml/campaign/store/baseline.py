@@ -1,4 +1,4 @@
-"""The baseline of a run: signatures of an earlier run or of records, and files of known failures."""
+"""The baseline of a run: an earlier run, records, and files of known failures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The stores that a thread read behind a step of another thread: where the two could have met."""
+"""The store that each step read, where two threads could have met, and updates that were lost."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 Event = Mapping[str, Any]
 
 READS = ("load", "rmw", "cas")
+WRITES = ("store", "rmw", "cas", "buffer")
 PLAIN = ("read", "write")
 
 
@@ -38,3 +39,40 @@ def hand_overs(events: Sequence[Event], unseen: int, victim: int) -> Iterator[tu
             and events[store]["op"] not in PLAIN
         ):
             yield store, load
+
+
+def lost_update(events: Sequence[Event], store: int) -> tuple[int, int] | None:
+    """The read before a store by its thread, and the last store of others between the two.
+
+    Only a store that is no read-modify-write overwrites what its thread did not read. None when
+    there is no such store in between.
+    """
+    if events[store]["op"] not in ("store", "write"):
+        return None
+    near = [number for number in range(store) if overlap(events[number], events[store])]
+    thread = events[store]["thread"]
+    reads = [
+        number
+        for number in near
+        if events[number]["thread"] == thread and events[number]["op"] in (*READS, "read")
+    ]
+    unseen = [
+        number
+        for number in near
+        if reads
+        and number > reads[-1]
+        and events[number]["thread"] != thread
+        and events[number]["op"] in (*WRITES, "write")
+        and not events[number]["failed"]
+    ]
+    return (reads[-1], unseen[-1]) if unseen else None
+
+
+def overlap(one: Event, other: Event) -> bool:
+    """True for accesses to common bytes; a release of memory accesses the whole block."""
+    first, second = int(one["address"]), int(other["address"])
+    return first < second + size_of(other) and second < first + size_of(one)
+
+
+def size_of(event: Event) -> int:
+    return max(1, int(event["value"] if event["op"] == "free" else event["width"]))

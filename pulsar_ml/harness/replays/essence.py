@@ -1,9 +1,10 @@
 """Chooses the steps of a failing execution that a short table shows.
 
 These are the accesses of a race, with the store and the load that should have met, or the failing
-access; stale reads with the stores that they read and that they missed; the switches that shrinking
-could not remove; what happened to the block of memory in question; for threads that wait the locks
-and their last steps; and for wrong answers the operations and what they wrote.
+access; stale reads with the stores that they read and that they missed; updates that were lost; the
+switches that shrinking could not remove; what happened to the block of memory in question; for
+threads that wait the locks and their last steps; and for wrong answers the operations and what they
+wrote.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from itertools import pairwise
 from typing import Any
 
 from pulsar_ml.harness.causes.missing import missing_order
+from pulsar_ml.harness.causes.reads_from import lost_update
 from pulsar_ml.harness.engine import CHOICES
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS, Failure
 from pulsar_ml.harness.search.stale import stale_reads
@@ -30,7 +32,7 @@ CALLS = ("call", "return")
 def essential(failure: Failure, trace: Sequence[Event], values: Sequence[int] = ()) -> set[int]:
     """Return the indexes of the steps that a short table shows.
 
-    ``values`` are steps whose values the failing check compared.
+    ``values`` are steps whose values the failing check compared, and those that wrote them.
     """
     own = [index for index, event in enumerate(trace) if int(event["thread"]) >= 0]
     marks = guilty(failure, trace)
@@ -38,6 +40,8 @@ def essential(failure: Failure, trace: Sequence[Event], values: Sequence[int] = 
     if failure.race is not None and len(marks) == 2:
         found |= set(of_missing_order(trace, min(marks), max(marks)))
     found |= set(stale_steps(trace))
+    for index in values:
+        found |= set(lost_update(trace, index) or ())
     for decision in failure.decisions:
         if decision[2] == THREAD:
             found |= set(switch(trace, own, decision[0], decision[1]))

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache
+from typing import Any
 
 import pytest
 
+from pulsar_ml.harness.causes.reads_from import lost_update
 from pulsar_ml.harness.causes.why import why
 from pulsar_ml.harness.functions.check import build_tests, check_function
 from pulsar_ml.harness.functions.source import read_source
@@ -82,6 +84,19 @@ void test_lost_update() {
     count.store(count.load() + 1);
     other.join();
     assert(count.load() == 2);
+}
+
+void test_lost_in_locks() {
+    auto add = [] {
+        int seen;
+        { std::lock_guard own(m1); seen = data; }
+        { std::lock_guard own(m1); data = seen + 1; }
+    };
+    data = 0;
+    std::thread other(add);
+    add();
+    other.join();
+    assert(data == 2);
 }
 
 void test_never_two() {
@@ -239,8 +254,36 @@ def test_an_update_that_was_overwritten_is_lost(reasons: Reasons) -> None:
     assert has(reasons(name), "read count as 1 at", "stored by")
     assert has(reasons(name), "that update is lost", first, other)
     assert not has(reasons(name), "missed")
+    name = "test_lost_in_locks"
+    read, write = at("seen = data", name), at("data = seen", name)
+    assert has(reasons(name), "read data as 1 at", f"stored by itself at {write}")
+    assert has(
+        reasons(name),
+        f"between its read of data at {read} and its store at {write}, thread",
+        f"wrote there at {write}: that update is lost",
+    )
     assert has(reasons("test_never_two"), "thread 0 read count as 1", "stored by thread 1")
     assert not has(reasons("test_never_two"), "lost")
+
+
+@pytest.mark.parametrize(
+    ("unseen", "store", "found"),
+    [
+        ({}, {}, (0, 1)),
+        ({"address": 10}, {}, (0, 1)),  # of common bytes
+        ({"address": 12}, {}, None),
+        ({"op": "cas", "failed": True}, {}, None),
+        ({"thread": 0}, {}, None),
+        ({}, {"op": "rmw"}, None),
+        ({}, {"thread": 2}, None),  # it read nothing there
+    ],
+)
+def test_a_lost_update_stands_between_a_read_and_a_store_of_one_thread(
+    unseen: dict[str, Any], store: dict[str, Any], found: tuple[int, int] | None
+) -> None:
+    step = {"address": 8, "width": 4, "failed": False}
+    read, write = {**step, "op": "read", "thread": 0}, {**step, "op": "write", "thread": 1}
+    assert lost_update([read, write | unseen, write | {"thread": 0} | store], 2) == found
 
 
 def test_a_deadlock_is_a_cycle_of_locks(reasons: Reasons) -> None:

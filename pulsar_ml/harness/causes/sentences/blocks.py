@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any
 
-from pulsar_ml.harness.causes.sentences.steps import WRITES, Steps
+from pulsar_ml.harness.causes.reads_from import WRITES
+from pulsar_ml.harness.causes.sentences.steps import Steps
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.race import stack_of
 

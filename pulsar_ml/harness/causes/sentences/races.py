@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pulsar_ml.harness.causes.reads_from import hand_overs
+from pulsar_ml.harness.causes.reads_from import hand_overs, overlap
 from pulsar_ml.harness.causes.sentences.steps import (
     ACCESSES,
     ACQUIRES,
     RELEASES,
     Steps,
-    overlap,
 )
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.symbols import describe_pc, own_pc

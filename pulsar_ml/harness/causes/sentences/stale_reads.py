@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from pulsar_ml.harness.causes.reads_from import WRITES, overlap
 from pulsar_ml.harness.causes.sentences.races import learned_text, meetings
-from pulsar_ml.harness.causes.sentences.steps import WRITES, Steps, overlap
+from pulsar_ml.harness.causes.sentences.steps import Steps
 from pulsar_ml.harness.search.stale import stale_reads
 from pulsar_ml.wording import counted
 

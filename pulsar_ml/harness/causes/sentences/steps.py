@@ -11,7 +11,7 @@ from functools import cached_property
 from itertools import pairwise
 from typing import Any
 
-from pulsar_ml.harness.causes.reads_from import PLAIN, READS, Event, source_of
+from pulsar_ml.harness.causes.reads_from import PLAIN, READS, WRITES, Event, source_of
 from pulsar_ml.harness.engine import ORDERS
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.lanes import Places, signed
@@ -22,7 +22,6 @@ from pulsar_ml.harness.search.symbols import (
     interpreted_value,
 )
 
-WRITES = ("store", "rmw", "cas", "buffer")
 ACCESSES = (*READS, *WRITES, *PLAIN, "free")
 ACQUIRES = ("acquire", "acq_rel", "seq_cst", "consume")
 RELEASES = ("release", "acq_rel", "seq_cst")
@@ -188,13 +187,3 @@ class Steps:
         name = self.name(number)
         of = f" of {name}" if name else ""
         return f"the {strength}{self.kind(number)}{of} at {self.at(number)}"
-
-
-def overlap(one: Event, other: Event) -> bool:
-    """True for accesses to common bytes; a release of memory accesses the whole block."""
-    first, second = int(one["address"]), int(other["address"])
-    return first < second + size_of(other) and second < first + size_of(one)
-
-
-def size_of(event: Event) -> int:
-    return max(1, int(event["value"] if event["op"] == "free" else event["width"]))

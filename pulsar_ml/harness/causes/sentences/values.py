@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from pulsar_ml.harness.causes.reads_from import READS
-from pulsar_ml.harness.causes.sentences.steps import WRITES, Steps
+from pulsar_ml.harness.causes.reads_from import WRITES, lost_update, overlap
+from pulsar_ml.harness.causes.sentences.steps import Steps
 from pulsar_ml.harness.replays.ending import Value, values_of
 from pulsar_ml.harness.search.failure import Failure, Replayed
 from pulsar_ml.harness.search.symbols import own_pc
@@ -22,7 +22,7 @@ def value_sentences(failure: Failure, again: Replayed, steps: Steps) -> Iterator
         said = said and not is_own(steps, value, again.thread)
         if said and (value.step is None or not value.event["stale"]):
             yield read_sentence(steps, value, again.thread)
-            yield from lost_update(steps, value.writer)
+            yield from update_sentences(steps, value.writer)
 
 
 def is_own(steps: Steps, value: Value, thread: int | None) -> bool:
@@ -32,9 +32,7 @@ def is_own(steps: Steps, value: Value, thread: int | None) -> bool:
     return all(
         steps.thread(number) == thread
         for number, event in enumerate(steps.events)
-        if event["address"] == value.event["address"]
-        and event["op"] in WRITES
-        and not event["failed"]
+        if event["op"] in (*WRITES, "write") and overlap(event, value.event) and not event["failed"]
     )
 
 
@@ -51,29 +49,17 @@ def read_sentence(steps: Steps, value: Value, thread: int | None) -> str:
     return f"{who} read {read} at {steps.at_pc(own_pc(value.event['frames']))}{by}"
 
 
-def lost_update(steps: Steps, store: int | None) -> Iterator[str]:
+def update_sentences(steps: Steps, store: int | None) -> Iterator[str]:
     """The store that was overwritten unseen: another thread made it between a read and a store."""
-    if store is None or steps.events[store]["op"] != "store":
+    found = None if store is None else lost_update(steps.events, store)
+    if store is None or found is None:
         return
-    thread, address = steps.thread(store), steps.events[store]["address"]
-    own = [
-        number
-        for number in steps.between(-1, store, thread)
-        if steps.events[number]["address"] == address and steps.events[number]["op"] in READS
-    ]
-    if not own:
-        return
-    between = [
-        number
-        for number in range(own[-1] + 1, store)
-        if steps.events[number]["address"] == address
-        and steps.events[number]["op"] in WRITES
-        and not steps.events[number]["failed"]
-        and steps.thread(number) != thread
-    ]
-    if between:
-        yield (
-            f"between its read of {steps.name(store) or 'the location'} at {steps.at(own[-1])} and "
-            f"its store at {steps.at(store)}, thread {steps.thread(between[-1])} stored "
-            f"{steps.value(between[-1])} at {steps.at(between[-1])}: that update is lost"
-        )
+    read, unseen = found
+    # A plain write has no value in the steps.
+    plain = steps.events[unseen]["op"] == "write"
+    what = "wrote there" if plain else f"stored {steps.value(unseen)}"
+    yield (
+        f"between its read of {steps.name(store) or 'the location'} at {steps.at(read)} and its "
+        f"store at {steps.at(store)}, thread {steps.thread(unseen)} {what} at {steps.at(unseen)}: "
+        f"that update is lost"
+    )
