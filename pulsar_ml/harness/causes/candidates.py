@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from itertools import chain, combinations, product
+from typing import NamedTuple
 
 from pulsar_ml.harness.causes.changes import Change, Lock, Order, Stretch, cost_of
 from pulsar_ml.harness.causes.reads_from import PLAIN, READS, Event, hand_overs
@@ -207,7 +208,8 @@ def written_between(trace: Trace, address: int) -> bool:
 def locks_over(trace: Trace, addresses: set[int]) -> Iterator[Candidate]:
     """A lock from the first access to the addresses to the last one, in each call.
 
-    It is given back where the call may wait for others, such as for the end of a thread.
+    It is taken before the locks under which the first access stands, and given back where the call
+    may wait for others, such as for the end of a thread.
     """
     spans = spans_of(trace.events, addresses, complete=not trace.others)
     reached = {
@@ -218,13 +220,13 @@ def locks_over(trace: Trace, addresses: set[int]) -> Iterator[Candidate]:
     for events in trace.others:
         # An address may be that of other memory there.
         more = spans_of(events, addresses, complete=True)
-        spans += [(first, last) for first, last in more if place_of(first) in reached]
-    if len({first["thread"] for first, _ in spans}) < 2:
+        spans += [span for span in more if place_of(span.first) in reached]
+    if len({span.first["thread"] for span in spans}) < 2:
         return
     stretches: dict[tuple[str, str], Stretch] = {}
-    for first, last in spans:
-        key = place_of(first), place_of(last)
-        takes, gives = frozenset(trace.code_of(first)), frozenset(trace.code_of(last))
+    for span in spans:
+        key = place_of(span.start), place_of(span.last)
+        takes, gives = frozenset(trace.code_of(span.start)), frozenset(trace.code_of(span.last))
         if known := stretches.get(key):
             takes, gives = known.takes | takes, known.gives | gives
         stretches[key] = Stretch(*key, takes, gives)
@@ -232,26 +234,38 @@ def locks_over(trace: Trace, addresses: set[int]) -> Iterator[Candidate]:
         yield (Lock(tuple(stretches.values())),)
 
 
-def spans_of(
-    events: Sequence[Event], addresses: set[int], *, complete: bool
-) -> list[tuple[Event, Event]]:
-    """The first and the last access to the addresses, of each call that came to its end.
+class Span(NamedTuple):
+    """The first and the last access of a call, and where a lock around them is taken."""
+
+    start: Event
+    first: Event
+    last: Event
+
+
+def spans_of(events: Sequence[Event], addresses: set[int], *, complete: bool) -> list[Span]:
+    """The spans of the accesses to the addresses, of each call that came to its end.
 
     A call that may wait for others has a span before that and one behind it. In a ``complete``
     execution each call came to its end.
     """
     ended = {(event["thread"], event["call"]) for event in events if event["op"] == "return"}
-    spans: dict[tuple[int, int, int], tuple[Event, Event]] = {}
+    spans: dict[tuple[int, int, int], Span] = {}
     waits: dict[int, int] = {}
+    held: dict[tuple[int, int, int], list[Event]] = {}  # in the order in which they were taken
     for event in events:
         thread = event["thread"]
         waits[thread] = waits.get(thread, 0) + (event["op"] in WAITS)
         key = thread, event["call"], waits[thread]
-        if (
+        own = held.setdefault(key, [])
+        if event["op"] == "lock" and event["pc"] and not event["failed"]:
+            own.append(event)
+        elif event["op"] == "unlock":
+            held[key] = [one for one in own if one["address"] != event["address"]]
+        elif (
             is_access(event)
             and event["address"] in addresses
             and (complete or (thread, event["call"]) in ended)
         ):
-            first, _ = spans.get(key, (event, event))
-            spans[key] = first, event
+            before = spans.get(key, Span(own[0] if own else event, event, event))
+            spans[key] = before._replace(last=event)
     return list(spans.values())

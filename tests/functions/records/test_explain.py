@@ -19,9 +19,11 @@ from tests.commands import call
 SOURCE = """\
 #include <atomic>
 #include <cassert>
+#include <mutex>
 #include <thread>
 
 std::atomic<int> flag, first, second, count;
+std::mutex key;
 int data, hits;
 
 void test_message() {
@@ -51,6 +53,21 @@ void test_lost_update() {
     count.store(before + 1);
     other.join();
     assert(count.load() == 2);
+}
+
+void test_lost_in_locks() {
+    auto add = [] {
+        key.lock();
+        int before = data;
+        key.unlock();
+        key.lock();
+        data = before + 1;
+        key.unlock();
+    };
+    std::thread other(add);
+    add();
+    other.join();
+    assert(data == 2);
 }
 
 void test_hits() {
@@ -106,12 +123,19 @@ def test_two_threads_that_write_and_look_need_fences_on_both_sides(
     assert len(changes) == 2 and all("seq_cst" in change for change in changes)
 
 
-@pytest.mark.parametrize("name", ["test_lost_update", "test_hits"])
+@pytest.mark.parametrize("name", ["test_lost_update", "test_hits", "test_lost_in_locks"])
 def test_steps_that_others_come_between_need_a_lock(records: dict[str, Path], name: str) -> None:
     (hint, *_) = explained(records[name])["hints"]
     (change,) = hint["changes"]
     assert change.startswith("one lock around ")
     assert hint["complete"] is True
+
+
+def test_a_lock_around_locks_is_taken_before_them(records: dict[str, Path]) -> None:
+    (change,) = explained(records["test_lost_in_locks"])["hints"][0]["changes"]
+    first, last = line_of("key.lock();"), line_of("data = before + 1")
+    places = re.findall(r"causes.cpp:(\d+)", change)
+    assert change.startswith("one lock around ") and places == [str(first), str(last)]
 
 
 def test_the_cause_comes_first_and_is_kept_beside_the_failure(records: dict[str, Path]) -> None:

@@ -78,6 +78,13 @@ static __attribute__((noinline)) int change_before(Thread *t, uint64_t pc)
     return change->lock & CHANGE_GIVES && t->change_lock == CHANGE_HELD;
 }
 
+/* Before a lock at `pc`: around a stretch that begins with it, the lock of changes comes first. */
+static __attribute__((noinline)) void change_lock_before(Thread *t, const void *mutex, uint64_t pc)
+{
+    if (mutex != &change_lock)
+        change_before(t, pc);
+}
+
 /* The end of a call, or of a thread. */
 static inline void end_change(Thread *t)
 {

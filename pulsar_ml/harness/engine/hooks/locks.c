@@ -287,10 +287,14 @@ static int not_taken(Thread *t, const Object *o, int error, uint64_t pc)
     return error;
 }
 
+static void change_lock_before(Thread *t, const void *mutex, uint64_t pc);
+
 /* 0, or what pthread_mutex_lock returns for its kind. */
 static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
+    if (unlikely(t->controlled & CHANGES_CODE))
+        change_lock_before(t, mutex, pc);
     if (unlikely(E.reducing) && until == FOREVER) {
         reduction.next_mutex = (uintptr_t)mutex;
         will_drain();
