@@ -28,6 +28,9 @@ STEP := $(PYTHON) tools/progress.py
 # pytest-xdist: a process a core, and one more, as tests of Spark wait most of the time.
 WORKERS ?= $(shell expr $$(nproc) + 1)
 
+# Sweeps and tests start hundreds of processes, each of which would compile what it imports.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help sweep cluster cluster-stop test stress mutants kill-table automatic-mutants bench conformance platforms docs wheel dist build clean java
 .DEFAULT_GOAL := help
 
