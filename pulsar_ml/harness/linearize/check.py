@@ -179,7 +179,7 @@ class Check:
         whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
         if likely >= 0:
             suspect = next(one for one in whole if likely in indices(one))
-            few = min(self.effort.left, GUIDED_STEPS * len(indices(suspect)))
+            few = min(self.effort.left, FIRST_STEPS * len(indices(suspect)))
             found = self.of_part(suspect, few)  # briefly: another part may be easier to refute
             if isinstance(found, Illegal):
                 return found
