@@ -21,8 +21,8 @@ from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
-from pulsar_ml.harness.linearize.objects.progress cimport (
-    Progress, has_sooner, progress_free, progress_start,
+from pulsar_ml.harness.linearize.objects.lane_progress cimport (
+    LaneProgress, has_sooner, progress_free, progress_start,
 )
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
@@ -83,7 +83,7 @@ cdef struct Nested:
     Pool exits
     int32_t* waiting      # nodes to be searched, the last one first
     int64_t n_waiting, waiting_room
-    Progress way          # of the present configuration
+    LaneProgress way      # of the present configuration
     int32_t* order        # the lanes that are possible
     int32_t lanes_room
     int32_t found         # the node at which all calls have their places

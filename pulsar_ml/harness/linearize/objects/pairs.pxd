@@ -24,8 +24,9 @@ from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
-from pulsar_ml.harness.linearize.objects.progress cimport (
-    NO_LANE, Progress, first_return_of, has_sooner, op_of, progress_free, progress_start, put_with, step_lane,
+from pulsar_ml.harness.linearize.objects.lane_progress cimport (
+    NO_LANE, LaneProgress, first_return_of, has_sooner, op_of, progress_free, progress_start, put_with,
+    step_lane,
 )
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
@@ -56,7 +57,7 @@ cdef struct Pairs:
     Lanes takes
     int32_t* chosen       # scratch: the calls of the puts, then those of the takes
     int32_t chosen_room
-    Progress way          # in the lanes of the puts, then in those of the takes
+    LaneProgress way      # in the lanes of the puts, then in those of the takes
     Choice* choices       # of the present configuration
     int32_t choices_room
     int32_t n_choices

@@ -16,9 +16,9 @@ from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
 from pulsar_ml.harness.linearize.objects.pairs cimport by_moment
-from pulsar_ml.harness.linearize.objects.progress cimport (
-    NO_LANE, Progress, first_return_of, has_sooner, op_of, progress_free, progress_start, put_with, set_word,
-    step_lane,
+from pulsar_ml.harness.linearize.objects.lane_progress cimport (
+    NO_LANE, LaneProgress, first_return_of, has_sooner, op_of, progress_free, progress_start, put_with,
+    set_word, step_lane,
 )
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
@@ -43,7 +43,7 @@ cdef struct Move:
 cdef struct Ranked:
     Lanes* lanes
     const Effect* effects
-    Progress way          # its further words: the values that open calls took, plus 1
+    LaneProgress way      # its further words: the values that open calls took, plus 1
     Move* choices         # of the present configuration
     int32_t choices_room
     int32_t n_choices

@@ -1,4 +1,4 @@
-# The progress of an order in some lanes: the next call of each, and what can be asked of these calls.
+# The progress of an order in some lanes: the next call of each, and what can be asked of them.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.stdlib cimport free, malloc
@@ -12,7 +12,7 @@ cdef enum:
     NO_LANE = -1
 
 
-cdef struct Progress:
+cdef struct LaneProgress:
     int32_t* at           # the next call of each lane, as an index in lanes.ops
     uint32_t* key         # the progress in each lane, and other words of a configuration
     uint64_t* factor      # by word
@@ -20,15 +20,15 @@ cdef struct Progress:
     int32_t room
 
 
-cdef inline void progress_free(Progress* p) noexcept nogil:
+cdef inline void progress_free(LaneProgress* p) noexcept nogil:
     free(p.at)
     free(p.key)
     free(p.factor)
-    memset(p, 0, sizeof(Progress))
+    memset(p, 0, sizeof(LaneProgress))
 
 
 # Makes room for so many words, which are zero then; False without memory.
-cdef inline bint progress_start(Progress* p, int32_t words) noexcept nogil:
+cdef inline bint progress_start(LaneProgress* p, int32_t words) noexcept nogil:
     cdef size_t n = <size_t>words + 8
     cdef size_t i
     if words > p.room or p.at is NULL:
@@ -48,13 +48,13 @@ cdef inline bint progress_start(Progress* p, int32_t words) noexcept nogil:
 
 
 # Moves a lane on, or back.
-cdef inline void step_lane(Progress* p, int32_t lane, int32_t by) noexcept nogil:
+cdef inline void step_lane(LaneProgress* p, int32_t lane, int32_t by) noexcept nogil:
     p.at[lane] += by
     p.key[lane] += <uint32_t>by
     p.hash += <uint64_t>(<int64_t>by) * p.factor[lane]
 
 
-cdef inline void set_word(Progress* p, int32_t place, uint32_t word) noexcept nogil:
+cdef inline void set_word(LaneProgress* p, int32_t place, uint32_t word) noexcept nogil:
     p.hash += (<uint64_t>word - <uint64_t>p.key[place]) * p.factor[place]
     p.key[place] = word
 
