@@ -212,11 +212,13 @@ if not freed and i64_load_relaxed(&manager.inserted_entries) == inserted:
         origin="our own finding",
         file="structures/eviction_thread.pxd",
         old="""
+if not manager.serving and not manager.stopping:
     manager.serving = thread_start(&manager.thread, eviction_body, manager) == 0
     status = PML_OK if manager.serving else PML_NO_MEMORY
 condition_leave(&manager.work)
 """,
         new="""
+if not manager.serving and not manager.stopping:
     manager.serving = True
     status = PML_OK
 condition_leave(&manager.work)
