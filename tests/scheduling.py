@@ -1,4 +1,4 @@
-"""The order in which processes of pytest-xdist get tests: that of ``--dist loadgroup``, at less cost.
+"""The distribution of tests to processes: that of ``--dist loadgroup``, at less cost.
 
 That one goes through all tests that a process had whenever one of them ends, which takes a quarter
 of a minute for ten thousand of them.
