@@ -1,6 +1,6 @@
-/* What a thread's buffer holds for variables of a function that returned: nobody can read them any
- * more, and their place on the stack serves other functions. Plain accesses of a thread to its own
- * stack pass the buffer by, so such a store must not reach memory behind them. */
+/* Buffered stores to variables of functions that returned: nobody can read them any more, and their
+ * place on the stack serves other functions. Plain accesses of a thread to its own stack pass the
+ * buffer by, so such a store must not reach memory behind them. */
 
 static inline int is_local(const Thread *t, uintptr_t address)
 {
