@@ -230,6 +230,8 @@ if status == PML_OK and thread_start(&manager.thread, eviction_body, manager) !=
 """,
         suite="cache_manager",
         breaks="ET-3",
-        within=12_000,
+        within=2_000,
+        calls=((("serve", 0, 0, 1), ("serve", 0, 0, 1)), (("serve", 0, 1, 1),)),
+        settings=ONE_CACHE,
     ),
 )

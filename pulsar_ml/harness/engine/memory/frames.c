@@ -2,6 +2,8 @@
  * place on the stack serves other functions. Plain accesses of a thread to its own stack pass the
  * buffer by, so such a store must not reach memory behind them. */
 
+static inline int owns(const Thread *t);
+
 static inline int is_local(const Thread *t, uintptr_t address)
 {
     return address - (uintptr_t)t->stack < STACK_BYTES || address - t->own_stack < STACK_BYTES;
@@ -30,9 +32,11 @@ static __attribute__((noinline)) void end_frame(void)
 {
     Thread *t = current;
     uintptr_t end = frame_end(t, __builtin_frame_address(0), t->frames[--t->depth % FRAMES]);
+    /* Nothing else runs on the stack of a started thread that ends here: the engine leaves it. */
+    int ends = t->depth == 0 && t->number >= E.config.n_threads && !owns(t);
     for (uint32_t i = 0; i < t->buffer_count; i++) {
         Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
-        if (!is_local(t, b->address))
+        if (!is_local(t, b->address) || (ends && b->address - (uintptr_t)t->stack < STACK_BYTES))
             continue;
         if (end == 0) {
             drain(t);
