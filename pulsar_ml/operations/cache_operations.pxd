@@ -17,7 +17,7 @@ from pulsar_ml.operations.cache_world cimport (
 from pulsar_ml.operations.support cimport SubjectTable, operation_argument, table_operation, table_setting
 from pulsar_ml.structures.entry cimport (
     entry_at, entry_copy, entry_expect_read, entry_not_delivered, entry_payload, entry_references,
-    payload_bytes,
+    entry_was_accessed, payload_bytes,
 )
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_unchanged
 from pulsar_ml.structures.eviction_policy cimport eviction_policies, eviction_run
@@ -30,7 +30,7 @@ from pulsar_ml.structures.range_cache cimport (
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
 from pulsar_ml.structures.status cimport PML_NO_MEMORY
-from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, u8_load_relaxed
+from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, u32_load_relaxed
 
 
 # Statuses of reads and releases; put answers a Status of the structures.
@@ -98,7 +98,7 @@ cdef inline void range_check_mark(
     cdef bint unmarked
     if not handle:
         return
-    unmarked = (not u8_load_relaxed(&wrapper.accessed)
+    unmarked = (not entry_was_accessed(&world.memory.entries, u32_load_relaxed(&wrapper.value))
             and wrapper_holds(wrapper, world_position(world, key), world.caches[cache].number))
     if unmarked and wrapper_unchanged(wrapper, stamp):
         world_violate(world, violation, b"I55", b"the mark of a hit on key %lld was taken away", key, 0, 0)

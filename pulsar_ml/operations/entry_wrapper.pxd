@@ -18,7 +18,7 @@ from pulsar_ml.operations.wrapper_world cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, NO_LEDGER, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_key, wrapper_look, wrapper_mark_accessed, wrapper_mark_requeued, wrapper_read,
+    wrapper_key, wrapper_look, wrapper_mark_requeued, wrapper_read,
     wrapper_unchanged,
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size
@@ -29,7 +29,7 @@ from pulsar_ml.structures.stamped_lock cimport (
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     i64_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_release,
-    u64_load_relaxed, u8_load_relaxed,
+    u64_load_relaxed,
 )
 
 
@@ -125,7 +125,6 @@ cdef inline void ew_look(
     else:
         value = wrapper_look(wrapper, ew_position(key), ew_owner(key))
     if value:
-        wrapper_mark_accessed(wrapper)
         ew_expect_value(key, value, violation)
     result.words[0] = value
     ew_watch_lock(world, thread, handle, violation)
@@ -163,8 +162,7 @@ cdef inline void ew_read_stale(
         ew_look(world, thread, stale.handle, key, result, violation)
 
 
-# clear(key): takes the wrapper out and empties it; words are its size, how often
-# it was requeued and whether it was accessed since.
+# clear(key): takes the wrapper out and empties it; words are its size and its requeues.
 cdef inline void ew_clear(
     WrapperWorld* world, int32_t thread, int64_t key, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -184,7 +182,6 @@ cdef inline void ew_clear(
         ew_expect_value(key, value, violation)
         result.status = EW_DONE
         result.words[1] = wrapper.requeue_count
-        result.words[2] = u8_load_relaxed(&wrapper.accessed)
         if not u32_cas_strong_acq_rel(&world.slots[key], &seen, 0):
             violate(violation, b"I27", b"the wrapper of key %lld is not linked under it", key, 0, 0)
         if wrapper_clear(wrapper, ew_position(key), value + 16, ew_owner(key)) != -1:

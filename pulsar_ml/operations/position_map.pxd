@@ -9,18 +9,19 @@
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.operations.map_shown cimport map_judge_shown
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
 from pulsar_ml.structures.map_directory cimport directory_destroy
 from pulsar_ml.structures.map_pages cimport (
-    BLOCK_BITS, SLOT_BITS, MapMemory, map_block, map_memory_destroy, map_memory_init,
+    BLOCK_BITS, SLOT_BITS, MapMemory, MapPage, map_block, map_memory_destroy, map_memory_init,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use, pool_take
 from pulsar_ml.structures.position cimport Position, position, position_equal, position_less
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_is_empty, map_next,
-    map_put_if_absent, map_recall, map_remove,
+    map_put_if_absent, map_remove, map_show,
 )
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
@@ -37,13 +38,11 @@ cdef enum:
     PM_OWN = 128            # keys from here on belong to the thread
     PM_MOST_FOUND = 100000  # an iteration that finds more does not end
 
-
 cdef enum:
     PM_DONE = 0
     PM_EXISTS_ALREADY = 1
     PM_ABSENT = 2
     PM_OUT_OF_MEMORY = 3
-
 
 cdef enum:
     PM_PUT
@@ -200,8 +199,9 @@ cdef inline void map_put_shared(
     cdef int64_t key = map_key(run, call.arguments[0])
     cdef int64_t map = call.arguments[1]
     cdef uint32_t handle = map_fresh(&run.holders[thread], map, thread, key)
+    cdef MapPage* page
     cdef uint32_t seen = 0
-    cdef Status status = map_put_if_absent(&run.maps[map], map_position_of(handle), handle)
+    cdef Status status = map_put_if_absent(&run.maps[map], map_position_of(handle), handle, &page)
     if status == PML_EXISTS and call.code != PM_PUT_WITHOUT_WINNER:
         result.status = PM_EXISTS_ALREADY
     elif status == PML_NO_MEMORY:
@@ -266,11 +266,12 @@ cdef inline void map_with_own(
     cdef MapHolder* holder = &run.holders[thread]
     cdef int64_t place = call.arguments[0] % run.places, map = call.arguments[1]
     cdef uint32_t* known = &holder.own[map * PM_PLACES + place]
-    cdef uint32_t recalled, fresh = map_fresh(holder, map, thread, PM_OWN + place)
+    cdef uint32_t fresh = map_fresh(holder, map, thread, PM_OWN + place)
     cdef Position at = map_position_of(fresh)
+    cdef MapPage* page
     cdef Status status
     if call.code == PM_PUT_OWN or call.code == PM_PUT_OWN_UNRECORDED:
-        status = map_put_if_absent(&run.maps[map], at, fresh)
+        status = map_put_if_absent(&run.maps[map], at, fresh, &page)
         if status == PML_NO_MEMORY:
             result.status = PM_OUT_OF_MEMORY
         elif (status == PML_EXISTS) != (known[0] != 0):
@@ -278,15 +279,14 @@ cdef inline void map_with_own(
                     known[0], 0)
         elif status == PML_EXISTS:
             result.status = PM_EXISTS_ALREADY
-        elif call.code == PM_PUT_OWN:
-            known[0] = fresh
+        else:
+            map_show(page, at, fresh)
+            known[0] = fresh if call.code == PM_PUT_OWN else 0
     elif known[0] == 0:
         result.status = PM_ABSENT
         map_judge_own(run, 0, map_find(&run.maps[map], at), map, at, violation)
     elif call.code == PM_FIND_OWN:
-        recalled = map_recall(&run.maps[map], at)
-        if recalled and map_handle_fits(recalled, map, at):
-            map_judge_own(run, known[0], recalled, map, at, violation)
+        map_judge_shown(&run.maps[map], known[0], at, violation)
         map_judge_own(run, known[0], map_find(&run.maps[map], at), map, at, violation)
     else:
         map_remove_checked(run, known[0], violation)

@@ -17,13 +17,14 @@ from pulsar_ml.operations.pass_operations cimport (
 from pulsar_ml.operations.support cimport (
     SubjectTable, operation_argument, table_operation, table_start,
 )
+from pulsar_ml.structures.entry cimport entry_was_accessed
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, NO_LEDGER, wrapper_at, wrapper_key
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport EvictionPass
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock_read
-from pulsar_ml.sync.atomics cimport i64_load_relaxed, u8_load_relaxed
+from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed
 
 
 # The head of the queue before a step.
@@ -35,13 +36,13 @@ cdef struct RemovalHead:
 
 
 # Under the monitor.
-cdef inline RemovalHead removal_look(EntryWrapper* wrapper) noexcept nogil:
+cdef inline RemovalHead removal_look(const CacheWorld* world, EntryWrapper* wrapper) noexcept nogil:
     cdef RemovalHead head
     stamped_lock_read(&wrapper.lock)
     head.key = wrapper_key(wrapper)
     head.timestamp = i64_load_relaxed(&wrapper.timestamp)
     head.requeue_count = wrapper.requeue_count
-    head.accessed = u8_load_relaxed(&wrapper.accessed) != 0
+    head.accessed = entry_was_accessed(&world.memory.entries, u32_load_relaxed(&wrapper.value))
     stamped_unlock_read(&wrapper.lock)
     return head
 
@@ -57,7 +58,7 @@ cdef inline bint removal_watch(CacheWorld* world, EvictionPass* run, PmlViolatio
     if not handle:
         return pass_step_checked(world, run, violation)
     wrapper = wrapper_at(&world.memory.wrappers, handle)
-    head = removal_look(wrapper)
+    head = removal_look(world, wrapper)
     more = pass_step_checked(world, run, violation)
     if violation.found:
         return False
@@ -120,7 +121,7 @@ cdef inline void removal_check_kept(
     if not extend and head.requeue_count >= world.policy.base.settings.max_requeue_count:
         world_violate(world, violation, b"I56", b"an entry was requeued %lld times before, at most %lld are "
                       b"allowed", head.requeue_count, world.policy.base.settings.max_requeue_count, 0)
-    after = removal_look(wrapper)
+    after = removal_look(world, wrapper)
     if after.key.ledger_id != NO_LEDGER and (
             after.timestamp != run.now or after.requeue_count < least or after.requeue_count > most):
         world_violate(world, violation, b"I59", b"a requeued wrapper has timestamp %lld at time %lld and was "

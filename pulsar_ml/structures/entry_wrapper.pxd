@@ -3,23 +3,21 @@
 #
 # Origin       RangeCacheEntryWrapper (Pulsar 4.1, PIP-430). Keys are values here, so "the same key
 #              instance" becomes "equal position and the same owning cache".
-# Threads      wrapper_look, wrapper_read, wrapper_mark_accessed: any thread, on any wrapper it
-#              found, however stale. Everything else: inside the wrapper's write section.
+# Threads      wrapper_look, wrapper_read: any thread, on any wrapper it found, however stale.
+#              Everything else: inside the wrapper's write section.
 #              wrapper_recycle: the eviction policy after it let go of it, or the thread that
 #              emptied a wrapper that was never queued.
 # Invariants   EW-1 (I9) key, value and owner that a read used came from one write section.
 #              EW-2 (I28) an empty wrapper has no key, no value, no owner and size 0.
 #              EW-3 (I32) wrapper_clear succeeds once for each incarnation.
 #              EW-4 (I29) the lock word is never reset, and its count of write sections only grows.
-#              EW-5 (I30) an incarnation starts with a requeue count of 0 and not accessed, but for
-#              the late mark of a stale reader.
+#              EW-5 (I30) an incarnation starts with a requeue count of 0.
 # Ordering     See stamped_lock.pxd. Key, value and owner are relaxed cells because they are read
 #              under an optimistic stamp. The release fence in stamped_lock_write -> the acquire of
 #              the value in wrapper_read: its entry is looked at before the stamp is validated.
-#              `accessed` orders nothing.
 # Reclamation  Type-stable: wrappers go back to their pool and stay mapped.
-# Not promised The mark `accessed` of a slow reader may land on a later incarnation: a spurious
-#              "recently used".
+# Not promised The `visits` of a slow reader may land on a later incarnation: a spurious "recently
+#              used".
 
 from libc.stdint cimport UINT16_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
 
@@ -31,7 +29,7 @@ from pulsar_ml.structures.stamped_lock cimport (
 from pulsar_ml.structures.status cimport Status
 from pulsar_ml.sync.atomics cimport (
     i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, pml_u8, u32_load_acquire,
-    u32_load_relaxed, u32_store_relaxed, u8_load_relaxed, u8_store_relaxed,
+    u32_load_relaxed, u32_store_relaxed, u8_store_relaxed,
 )
 from pulsar_ml.sync.branch cimport likely
 
@@ -49,7 +47,6 @@ cdef struct EntryWrapper:   # 48 bytes
     pml_u32 owner           # handle of the range cache
     uint32_t size           # bytes counted for this incarnation
     uint16_t requeue_count  # stays at its largest value
-    pml_u8 accessed         # outside the lock
     pml_u8 visits           # outside the lock; hits that s3_fifo counts, 0 to 3
 
 
@@ -73,7 +70,6 @@ cdef inline void wrapper_fill(
     i64_store_relaxed(&wrapper.timestamp, now)
     wrapper.size = size
     wrapper.requeue_count = 0
-    u8_store_relaxed(&wrapper.accessed, 0)
     u8_store_relaxed(&wrapper.visits, 0)
 
 
@@ -153,13 +149,6 @@ cdef inline uint32_t wrapper_read(
             return 0
 
 
-# A hit, outside the lock.
-cdef inline void wrapper_mark_accessed(EntryWrapper* wrapper) noexcept nogil:
-    # Only when it changes something: the line is shared by all readers.
-    if not u8_load_relaxed(&wrapper.accessed):
-        u8_store_relaxed(&wrapper.accessed, 1)
-
-
 # True if no write section began since wrapper_read answered the stamp. Then its answer is of one
 # section, the wrapper kept its reference to the entry meanwhile, and a reference retained in
 # between is of that entry.
@@ -170,7 +159,6 @@ cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) 
 # Inside the consumer's write section, the requeue mark (I59); `charge` is 1 when it counts, else 0.
 cdef inline void wrapper_mark_requeued(EntryWrapper* wrapper, int64_t now, uint16_t charge) noexcept nogil:
     i64_store_relaxed(&wrapper.timestamp, now)
-    u8_store_relaxed(&wrapper.accessed, 0)
     if wrapper.requeue_count < UINT16_MAX:
         wrapper.requeue_count += charge
 

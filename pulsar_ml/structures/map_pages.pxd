@@ -6,9 +6,13 @@
 # Invariants   MP-1 (I39) the count is the number of occupied plus reserved slots; at zero it
 #              becomes SEALED, takes nothing more, and the node is unlinked.
 #              MP-2 the label (map, ledger, first id) is stable while a reservation is held.
+#              MP-3 the version only grows: each incarnation has its own.
 # Ordering     node_start (release) -> node_reserve (acquire): the label of an incarnation. Each
 #              node_leave (acquire and release) -> the one that seals: all slots were emptied
-#              before.
+#              before. The version (release) -> map_recall (acquire): the label, and that earlier
+#              incarnations show nothing more. The release fence before a label is written -> the
+#              acquire fence in map_shows: the same, to a thread that read this label beside the
+#              version before.
 # Reclamation  Pooled and type-stable: a stale handle may name a node that serves another range by
 #              now.
 # Not promised A reservation says nothing about the label: compare it afterwards. Nor does the label
@@ -20,9 +24,10 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_init, pool_place
 from pulsar_ml.structures.status cimport PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i32_cas_weak_acq_rel, i32_cas_weak_acquire, i32_load_acquire, i32_load_relaxed, i32_store_release,
-    i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_ptr, pml_u32, pml_u64, ptr_load_relaxed,
-    ptr_store_relaxed, u32_load_relaxed, u32_store_relaxed,
+    fence_release, i32_cas_weak_acq_rel, i32_cas_weak_acquire, i32_load_acquire, i32_load_relaxed,
+    i32_store_release, i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_ptr, pml_u32, pml_u64,
+    ptr_load_relaxed, ptr_store_relaxed, u32_load_relaxed, u32_store_relaxed, u64_load_relaxed,
+    u64_store_release,
 )
 
 
@@ -52,12 +57,14 @@ cdef struct MapNode:
     pml_ptr owner           # label: the map
     pml_i64 ledger_id       # label
     pml_i64 first_id        # label: the first entry id it serves
+    pml_u64 version         # counts incarnations
     pml_i64 link            # next free node while pooled
 
 
 cdef struct MapPage:
     MapNode node
     pml_u32[64] slots       # wrapper handles, 0 when free
+    pml_u32[64] shown       # of a slot that is taken: the entry once it can be read; otherwise 0
 
 
 cdef struct MapBranch:
@@ -97,10 +104,14 @@ cdef inline MapBranch* branch_at(const MapMemory* memory, uint32_t handle) noexc
 cdef inline void node_start(
     MapNode* node, const void* owner, int64_t ledger_id, int64_t first_id
 ) noexcept nogil:
+    # Pairs with the acquire fence in map_shows: the slots of the incarnation before are empty.
+    fence_release()
     ptr_store_relaxed(&node.owner, <void*>owner)
     i64_store_relaxed(&node.ledger_id, ledger_id)
     i64_store_relaxed(&node.first_id, first_id)
     u32_store_relaxed(&node.parent, 0)
+    # Pairs with the acquire in map_recall.
+    u64_store_release(&node.version, u64_load_relaxed(&node.version) + 1)
     # Pairs with the acquire in node_reserve: a stale handle may reserve from here on.
     i32_store_release(&node.count, 1)
 

@@ -13,10 +13,13 @@
 # Not promised Anything about another pass that runs between two slices: a pass carries on with what
 #              it finds.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from pulsar_ml.structures.entry_wrapper cimport NO_LEDGER, EntryWrapper, wrapper_key, wrapper_recycle
+from pulsar_ml.structures.entry cimport entry_forget_access
+from pulsar_ml.structures.entry_wrapper cimport (
+    NO_LEDGER, EntryWrapper, wrapper_key, wrapper_mark_requeued, wrapper_recycle,
+)
 from pulsar_ml.structures.object_pool cimport PoolChain, pool_give_all
 from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position
@@ -169,6 +172,14 @@ cdef inline void pass_remove(
         pass_count(run)
         run.cache = cache
     run.uncounted += run.last.size
+
+
+# Inside the write section of a wrapper that holds a value: marks it as kept (I59).
+cdef inline void pass_mark_requeued(
+    const PolicyBase* base, EntryWrapper* wrapper, int64_t now, uint16_t charge
+) noexcept nogil:
+    wrapper_mark_requeued(wrapper, now, charge)
+    entry_forget_access(&base.memory.entries, u32_load_relaxed(&wrapper.value))
 
 
 # Takes the bytes of the last removals off the size of their cache.

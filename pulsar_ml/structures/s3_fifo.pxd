@@ -22,14 +22,14 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_mark_requeued, wrapper_recycle,
+    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
 )
 from pulsar_ml.structures.ghost_list cimport GhostList, ghost_add, ghost_destroy, ghost_key, ghost_take
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
 from pulsar_ml.structures.policy_pass cimport (
     MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
-    pass_is_before, pass_remove, policy_row,
+    pass_is_before, pass_mark_requeued, pass_remove, policy_row,
 )
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
@@ -159,7 +159,7 @@ cdef inline PassVerdict s3_judge(
         return STOP
     if visits > <uint32_t>small and <uint64_t>run.requeued < run.round_end:
         u8_store_relaxed(&wrapper.visits, 0 if small else visits - 1)
-        wrapper_mark_requeued(wrapper, run.now, 0)
+        pass_mark_requeued(base, wrapper, run.now, 0)
         return REQUEUE
     pass_remove(base, run, handle, wrapper)
     if small:

@@ -64,17 +64,14 @@ else:
         strategy="preemptions",
     ),
     Mutant(
-        id="M29",
-        title="a requeue keeps the accessed mark",
+        id="M29b",
+        title="a miss seen in a write section is believed",
         origin="port",
         file=FILE,
-        old="""
-i64_store_relaxed(&wrapper.timestamp, now)
-u8_store_relaxed(&wrapper.accessed, 0)
-""",
-        new="i64_store_relaxed(&wrapper.timestamp, now)",
-        suite="removal_queue",
-        breaks="I59",
+        old="if wrapper_unchanged(wrapper, stamp[0]):\n    return 0",
+        new="return 0",
+        suite="range_cache",
+        breaks="I7",
     ),
     Mutant(
         id="M31",
@@ -83,11 +80,11 @@ u8_store_relaxed(&wrapper.accessed, 0)
         file=FILE,
         old="""
 wrapper.requeue_count = 0
-u8_store_relaxed(&wrapper.accessed, 0)
+u8_store_relaxed(&wrapper.visits, 0)
 """,
         new="""
 wrapper.requeue_count = 2
-u8_store_relaxed(&wrapper.accessed, 0)
+u8_store_relaxed(&wrapper.visits, 0)
 """,
         suite="entry_wrapper",
         breaks="I30, I56",

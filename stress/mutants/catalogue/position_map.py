@@ -56,20 +56,40 @@ branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &p
         breaks="I39",
     ),
     Mutant(
+        id="PM-version",
+        title="what a recalled page shows counts, though it serves another map by now",
+        origin="port",
+        file=FILE,
+        old="return map_shown(page, at) == entry and u64_load_relaxed(&page.node.version) == proof",
+        new="return map_shown(page, at) == entry",
+        suite="position_map",
+        breaks="I11, PM-6",
+    ),
+    Mutant(
+        id="PM-shown",
+        title="a position that was removed is still shown",
+        origin="port",
+        file=FILE,
+        old="u32_store_relaxed(&page.shown[map_entry_slot(at.entry_id)], 0)",
+        new="pass",
+        suite="range_cache",
+        breaks="I8, I11",
+    ),
+    Mutant(
         id="M09",
         title="a wrapper is linked in its slot by a relaxed exchange",
         origin="port",
         file=FILE,
         old="""
-if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+if u32_cas_strong_acq_rel(&page[0].slots[map_entry_slot(at.entry_id)], &seen, handle):
     return PML_OK
 """,
         new="""
-if u32_cas_weak_relaxed(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+if u32_cas_weak_relaxed(&page[0].slots[map_entry_slot(at.entry_id)], &seen, handle):
     return PML_OK
 if seen == 0:
-    page_leave(map.memory, page, page_handle, 1)
-    return map_put_if_absent(map, at, handle)
+    page_leave(map.memory, page[0], page_handle, 1)
+    return map_put_if_absent(map, at, handle, page)
 """,
         suite="range_cache",
         breaks="I38, I9",
@@ -156,7 +176,7 @@ if node_serves(&branch.node, map, at.ledger_id, first_id):
         origin="port",
         file=FILE,
         old="""
-page_leave(map.memory, page, page_handle, 1)
+page_leave(map.memory, page[0], page_handle, 1)
 return PML_EXISTS
 """,
         new="return PML_EXISTS",

@@ -16,7 +16,7 @@ elif wrapper_unchanged(wrapper, stamp):
 """
 
 LINK = """
-status = map_put_if_absent(&cache.map, key, handle)
+status = map_put_if_absent(&cache.map, key, handle, &page)
 """
 
 REMOVE_ONE = """
@@ -35,9 +35,9 @@ OWN_REFERENCE = "retained = refcount_retain(&held.references)"
 HIT = """
 # Its position, unless a holder released too often.
 if likely(entry_is_at(held, key)):
-    wrapper_mark_accessed(wrapper)
+    entry_mark_accessed(held)
     if unlikely(cache.touch is not NULL):
-        cache.touch(cache.intake, handle, wrapper)
+        range_cache_touch(cache, handle)
     return entry
 """
 
@@ -81,7 +81,7 @@ cdef inline void remove_whatever_is_there(
         file=FILE,
         old=LINK,
         new="""
-status = map_put_if_absent(&cache.map, key, handle)
+status = map_put_if_absent(&cache.map, key, handle, &page)
 if status == PML_EXISTS:
     i64_fetch_add_relaxed(&cache.size, length)
     wrapper_empty(wrapper)
@@ -108,6 +108,42 @@ return 0
         rare=True,
         within=10_000,
         # When the reader retains its entry, the entry is at the same position in the other cache.
+        calls=(
+            (("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)),
+            (("read_range", 0, 1, 0),),
+        ),
+        settings={
+            "caches": (2, 2),
+            "keys": (8, 8),
+            "chunk_bits": (2, 2),
+            "queue_chunk_bits": (2, 2),
+        },
+        strategy="preemptions",
+    ),
+    Mutant(
+        id="H06b",
+        title="a read does not look again at what a page shows after it retained the entry",
+        origin="like #22789",
+        file=FILE,
+        old="""
+if likely(map_shows(page, key, entry, proof) and entry_is_at(held, key)):
+    entry_mark_accessed(held)
+    if unlikely(cache.touch is not NULL):
+        range_cache_touch(cache, map_slot(page, key))
+    return entry
+""",
+        new="""
+if likely(entry_is_at(held, key)):
+    entry_mark_accessed(held)
+    if unlikely(cache.touch is not NULL):
+        range_cache_touch(cache, map_slot(page, key))
+    return entry
+""",
+        suite="broker_cache",
+        breaks="I11, I1",
+        rare=True,
+        within=10_000,
+        # As for H06, by the short way.
         calls=((("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)), (("get", 0, 1),)),
         settings={
             "caches": (2, 2),
@@ -252,7 +288,7 @@ stamped_unlock_write(&wrapper.lock)
         old=HIT,
         new="""
 if entry_is_at(held, key):
-    wrapper_mark_accessed(wrapper)
+    entry_mark_accessed(held)
     if cache.touch is not NULL:
         stamped_lock_write(&wrapper.lock)
         cache.touch(cache.intake, handle, wrapper)
@@ -358,7 +394,7 @@ removed.bytes += payload_length(entry_payload(entry_at(&memory.entries, entry)))
         new="""
 if cache.queue is not NULL:
     mpsc_offer(cache.queue, handle)
-status = map_put_if_absent(&cache.map, key, handle)
+status = map_put_if_absent(&cache.map, key, handle, &page)
 if status == PML_OK:
     i64_fetch_add_relaxed(&cache.size, length)
     stamped_unlock_write(&wrapper.lock)
@@ -444,9 +480,9 @@ if found:
         file=FILE,
         old=HIT,
         new="""
-wrapper_mark_accessed(wrapper)
+entry_mark_accessed(held)
 if cache.touch is not NULL:
-    cache.touch(cache.intake, handle, wrapper)
+    range_cache_touch(cache, handle)
 return entry
 """,
         suite="range_cache",
