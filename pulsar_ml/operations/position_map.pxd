@@ -9,16 +9,18 @@
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
-from pulsar_ml.operations.map_shown cimport map_judge_shown
+from pulsar_ml.operations.map_handles cimport (
+    PM_OWN, PM_PLACES, map_handle, map_handle_fits, map_judge_shown, map_position_of,
+)
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
 from pulsar_ml.structures.map_directory cimport directory_destroy
 from pulsar_ml.structures.map_pages cimport (
-    BLOCK_BITS, SLOT_BITS, MapMemory, MapPage, map_block, map_memory_destroy, map_memory_init,
+    SLOT_BITS, MapMemory, MapPage, map_memory_destroy, map_memory_init,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use, pool_take
-from pulsar_ml.structures.position cimport Position, position, position_equal, position_less
+from pulsar_ml.structures.position cimport Position, position, position_less
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_is_empty, map_next,
     map_put_if_absent, map_remove, map_show,
@@ -33,9 +35,7 @@ from pulsar_ml.sync.memory cimport allocate_zeroed, release
 cdef enum:
     PM_MOST_THREADS = 64
     PM_MAPS = 2
-    PM_PLACES = 27          # pages: three ledgers, three blocks, three pages of a block
     PM_SHARED = 108         # contended keys of a map: four in each page
-    PM_OWN = 128            # keys from here on belong to the thread
     PM_MOST_FOUND = 100000  # an iteration that finds more does not end
 
 cdef enum:
@@ -83,43 +83,9 @@ cdef struct MapRun:
 
 # Keys and handles --------------------------------------------------------------------------------
 
-# A handle: serial << 15 | map << 14 | thread << 8 | key. Keys of threads 32 to 63 lie in ledgers of
-# their own, so that 32 of the 64 slots of a page are enough.
-cdef inline Position map_position_of(uint32_t handle) noexcept nogil:
-    cdef int64_t thread = handle >> 8 & 63
-    cdef int64_t key = handle & 0xFF
-    cdef int64_t place = key - PM_OWN if key >= PM_OWN else key % PM_PLACES
-    cdef int64_t slot, ledger, block, page
-    if key >= PM_OWN:
-        slot = 2 + thread % 32
-    else:
-        slot = key // PM_PLACES
-        if slot >= 2:
-            slot += 60
-    ledger = place % 3
-    ledger = INT64_MAX if ledger == 2 else ledger * 7
-    if key >= PM_OWN and thread >= 32:
-        ledger = INT64_MAX - 1 if ledger == INT64_MAX else ledger + 1
-    block = place // 3 % 3
-    block = map_block(INT64_MAX) if block == 2 else block
-    page = place // 9
-    page = 63 if page == 2 else page
-    return position(ledger, block << BLOCK_BITS | page << SLOT_BITS | slot)
-
-
-cdef inline uint32_t map_handle(int64_t map, int64_t thread, int64_t key, uint32_t serial) noexcept nogil:
-    return serial << 15 | <uint32_t>(map << 14 | thread << 8 | key)
-
-
 # The contended key that an argument stands for.
 cdef inline int64_t map_key(const MapRun* run, int64_t key) noexcept nogil:
     return key - key % PM_PLACES + key % PM_PLACES % run.places
-
-
-# True if a handle that was found under a position in a map belongs there. If not, the page served
-# another range meanwhile, and the wrapper's key check would reject it.
-cdef inline bint map_handle_fits(uint32_t handle, int64_t map, Position at) noexcept nogil:
-    return (handle >> 14 & 1) == map and position_equal(map_position_of(handle), at)
 
 
 cdef inline uint32_t map_fresh(MapHolder* holder, int64_t map, int64_t thread, int64_t key) noexcept nogil:
@@ -202,6 +168,9 @@ cdef inline void map_put_shared(
     cdef MapPage* page
     cdef uint32_t seen = 0
     cdef Status status = map_put_if_absent(&run.maps[map], map_position_of(handle), handle, &page)
+    # Before anybody may remove it.
+    if status == PML_OK:
+        map_show(page, map_position_of(handle), handle)
     if status == PML_EXISTS and call.code != PM_PUT_WITHOUT_WINNER:
         result.status = PM_EXISTS_ALREADY
     elif status == PML_NO_MEMORY:
@@ -223,11 +192,12 @@ cdef inline void map_remove_shared(
 
 
 cdef inline void map_find_shared(
-    MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result
+    MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t map = call.arguments[1]
     cdef Position at = map_position_of(map_handle(map, thread, map_key(run, call.arguments[0]), 1))
     cdef uint32_t found = map_find(&run.maps[map], at)
+    map_judge_shown(&run.maps[map], map, at, violation)
     if found and map_handle_fits(found, map, at):
         result.words[0] = (found >> 8 & 63) + 1
     else:
@@ -266,7 +236,7 @@ cdef inline void map_with_own(
     cdef MapHolder* holder = &run.holders[thread]
     cdef int64_t place = call.arguments[0] % run.places, map = call.arguments[1]
     cdef uint32_t* known = &holder.own[map * PM_PLACES + place]
-    cdef uint32_t fresh = map_fresh(holder, map, thread, PM_OWN + place)
+    cdef uint32_t shown, fresh = map_fresh(holder, map, thread, PM_OWN + place)
     cdef Position at = map_position_of(fresh)
     cdef MapPage* page
     cdef Status status
@@ -286,7 +256,9 @@ cdef inline void map_with_own(
         result.status = PM_ABSENT
         map_judge_own(run, 0, map_find(&run.maps[map], at), map, at, violation)
     elif call.code == PM_FIND_OWN:
-        map_judge_shown(&run.maps[map], known[0], at, violation)
+        shown = map_judge_shown(&run.maps[map], map, at, violation)
+        if shown:
+            map_judge_own(run, known[0], shown, map, at, violation)
         map_judge_own(run, known[0], map_find(&run.maps[map], at), map, at, violation)
     else:
         map_remove_checked(run, known[0], violation)
@@ -388,7 +360,7 @@ cdef inline void map_apply(
     elif call.code == PM_REMOVE:
         map_remove_shared(run, call, result, violation)
     elif call.code == PM_FIND:
-        map_find_shared(run, thread, call, result)
+        map_find_shared(run, thread, call, result, violation)
     elif call.code == PM_REMOVE_FOREIGN:
         map_remove_foreign(run, thread, call, result, violation)
     elif (call.code == PM_ITERATE or call.code == PM_ITERATE_ALL or call.code == PM_ITERATE_TWICE

@@ -64,16 +64,6 @@ else:
         strategy="preemptions",
     ),
     Mutant(
-        id="M29b",
-        title="a miss seen in a write section is believed",
-        origin="port",
-        file=FILE,
-        old="if wrapper_unchanged(wrapper, stamp[0]):\n    return 0",
-        new="return 0",
-        suite="range_cache",
-        breaks="I7",
-    ),
-    Mutant(
         id="M31",
         title="a new incarnation keeps the requeue count",
         origin="port",

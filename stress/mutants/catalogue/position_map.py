@@ -56,16 +56,6 @@ branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &p
         breaks="I39",
     ),
     Mutant(
-        id="PM-version",
-        title="what a recalled page shows counts, though it serves another map by now",
-        origin="port",
-        file=FILE,
-        old="return map_shown(page, at) == entry and u64_load_relaxed(&page.node.version) == proof",
-        new="return map_shown(page, at) == entry",
-        suite="position_map",
-        breaks="I11, PM-6",
-    ),
-    Mutant(
         id="PM-shown",
         title="a position that was removed is still shown",
         origin="port",
