@@ -9,8 +9,9 @@
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
-from pulsar_ml.operations.map_handles cimport (
-    PM_OWN, PM_PLACES, map_handle, map_handle_fits, map_judge_shown, map_position_of,
+from pulsar_ml.operations.position_map_world cimport (
+    PM_OWN, PM_PLACES, MapLook, map_handle, map_handle_fits, map_judge_look, map_keep_in_mind,
+    map_position_of,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
@@ -54,6 +55,10 @@ cdef enum:
     PM_REMOVE_FOREIGN
     PM_ITERATE
     PM_ITERATE_ALL
+    PM_RECALL
+    PM_LOOK
+    PM_PUT_ACROSS
+    PM_REMOVE_ACROSS
     # Wrong on purpose.
     PM_PUT_WITHOUT_WINNER
     PM_PUT_OWN_UNRECORDED
@@ -66,7 +71,8 @@ cdef enum:
 cdef struct MapHolder:
     uint32_t serial
     uint32_t[54] own        # the handle of each own key, by map and place; 0: absent
-    char[36] apart
+    MapLook look            # of recall
+    char[16] apart
 
 
 cdef struct MapRun:
@@ -159,11 +165,17 @@ cdef inline void map_remove_checked(MapRun* run, uint32_t handle, PmlViolation* 
 
 # Contended keys ----------------------------------------------------------------------------------
 
+# put_across and remove_across name the map that they leave alone: with the arguments of put and
+# remove, a position and its page pass from one map to the other.
+cdef inline int64_t map_side(const PmlCall* call) noexcept nogil:
+    return call.arguments[1] ^ (call.code == PM_PUT_ACROSS or call.code == PM_REMOVE_ACROSS)
+
+
 cdef inline void map_put_shared(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t key = map_key(run, call.arguments[0])
-    cdef int64_t map = call.arguments[1]
+    cdef int64_t map = map_side(call)
     cdef uint32_t handle = map_fresh(&run.holders[thread], map, thread, key)
     cdef MapPage* page
     cdef uint32_t seen = 0
@@ -183,7 +195,7 @@ cdef inline void map_remove_shared(
     MapRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t key = map_key(run, call.arguments[0])
-    cdef pml_u32* present = &run.present[call.arguments[1] * PM_SHARED + key]
+    cdef pml_u32* present = &run.present[map_side(call) * PM_SHARED + key]
     cdef uint32_t handle = u32_load_acquire(present)
     if handle and u32_cas_strong_acq_rel(present, &handle, 0):
         map_remove_checked(run, handle, violation)
@@ -195,13 +207,24 @@ cdef inline void map_find_shared(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t map = call.arguments[1]
-    cdef Position at = map_position_of(map_handle(map, thread, map_key(run, call.arguments[0]), 1))
+    cdef uint32_t wanted = map_handle(map, thread, map_key(run, call.arguments[0]), 1)
+    cdef Position at = map_position_of(wanted)
     cdef uint32_t found = map_find(&run.maps[map], at)
-    map_judge_shown(&run.maps[map], map, at, violation)
+    cdef MapLook look
+    map_keep_in_mind(&look, &run.maps[map], wanted)
+    map_judge_look(&look, violation)
     if found and map_handle_fits(found, map, at):
         result.words[0] = (found >> 8 & 63) + 1
     else:
         result.status = PM_ABSENT
+
+
+# recall(key, map) keeps the page of the position in mind, and look() says what it shows then: calls
+# of other threads may come between.
+cdef inline void map_recall_shared(MapRun* run, int32_t thread, const PmlCall* call) noexcept nogil:
+    cdef int64_t map = call.arguments[1]
+    map_keep_in_mind(&run.holders[thread].look, &run.maps[map],
+                     map_handle(map, thread, map_key(run, call.arguments[0]), 1))
 
 
 # Removing a handle that nobody put is refused, whether the position is taken or not.
@@ -238,6 +261,7 @@ cdef inline void map_with_own(
     cdef uint32_t* known = &holder.own[map * PM_PLACES + place]
     cdef uint32_t shown, fresh = map_fresh(holder, map, thread, PM_OWN + place)
     cdef Position at = map_position_of(fresh)
+    cdef MapLook look
     cdef MapPage* page
     cdef Status status
     if call.code == PM_PUT_OWN or call.code == PM_PUT_OWN_UNRECORDED:
@@ -256,7 +280,8 @@ cdef inline void map_with_own(
         result.status = PM_ABSENT
         map_judge_own(run, 0, map_find(&run.maps[map], at), map, at, violation)
     elif call.code == PM_FIND_OWN:
-        shown = map_judge_shown(&run.maps[map], map, at, violation)
+        map_keep_in_mind(&look, &run.maps[map], fresh)
+        shown = map_judge_look(&look, violation)
         if shown:
             map_judge_own(run, known[0], shown, map, at, violation)
         map_judge_own(run, known[0], map_find(&run.maps[map], at), map, at, violation)
@@ -355,14 +380,18 @@ cdef inline void map_apply(
     void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef MapRun* run = <MapRun*>instance
-    if call.code == PM_PUT or call.code == PM_PUT_WITHOUT_WINNER:
+    if call.code == PM_PUT or call.code == PM_PUT_ACROSS or call.code == PM_PUT_WITHOUT_WINNER:
         map_put_shared(run, thread, call, result, violation)
-    elif call.code == PM_REMOVE:
+    elif call.code == PM_REMOVE or call.code == PM_REMOVE_ACROSS:
         map_remove_shared(run, call, result, violation)
     elif call.code == PM_FIND:
         map_find_shared(run, thread, call, result, violation)
     elif call.code == PM_REMOVE_FOREIGN:
         map_remove_foreign(run, thread, call, result, violation)
+    elif call.code == PM_RECALL:
+        map_recall_shared(run, thread, call)
+    elif call.code == PM_LOOK:
+        map_judge_look(&run.holders[thread].look, violation)
     elif (call.code == PM_ITERATE or call.code == PM_ITERATE_ALL or call.code == PM_ITERATE_TWICE
             or call.code == PM_ITERATE_BEYOND):
         map_iterate(run, thread, call, result, violation)
@@ -417,6 +446,15 @@ cdef inline void map_check(void* instance, PmlViolation* violation) noexcept nog
                  pool_in_use(&run.memory.branches), 0)
 
 
+# An operation on one position of one map.
+cdef inline void map_operation(
+    SubjectTable* table, int32_t code, const char* name, int32_t weight, const char* argument, int64_t count
+) noexcept nogil:
+    cdef PmlOperation* operation = table_operation(table, code, name, weight, 0)
+    operation_argument(operation, argument, 0, count - 1)
+    operation_argument(operation, b"map", 0, PM_MAPS - 1)
+
+
 cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation
     table_start(table, b"position_map", b"Ordered maps from position to handle that share their pages.",
@@ -427,42 +465,26 @@ cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"spread", 0, 5)
     # More removals than puts: maps that are nearly empty make and drop pages and branches all the
     # time.
-    operation = table_operation(table, PM_PUT, b"put", 5, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE, b"remove", 9, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_FIND, b"find", 4, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_PUT_OWN, b"put_own", 4, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE_OWN, b"remove_own", 7, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_FIND_OWN, b"find_own", 8, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE_FOREIGN, b"remove_foreign", 1, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
+    map_operation(table, PM_PUT, b"put", 5, b"key", PM_SHARED)
+    map_operation(table, PM_REMOVE, b"remove", 9, b"key", PM_SHARED)
+    map_operation(table, PM_FIND, b"find", 4, b"key", PM_SHARED)
+    map_operation(table, PM_PUT_OWN, b"put_own", 4, b"place", PM_PLACES)
+    map_operation(table, PM_REMOVE_OWN, b"remove_own", 7, b"place", PM_PLACES)
+    map_operation(table, PM_FIND_OWN, b"find_own", 8, b"place", PM_PLACES)
+    map_operation(table, PM_REMOVE_FOREIGN, b"remove_foreign", 1, b"key", PM_SHARED)
     operation = table_operation(table, PM_ITERATE, b"iterate", 2, 0)
     operation_argument(operation, b"first", 0, PM_SHARED - 1)
     operation_argument(operation, b"last", 0, PM_SHARED - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
     operation = table_operation(table, PM_ITERATE_ALL, b"iterate_all", 1, 0)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_PUT_WITHOUT_WINNER, b"put_without_winner", 0, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_PUT_OWN_UNRECORDED, b"put_own_unrecorded", 0, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE_OWN_UNRECORDED, b"remove_own_unrecorded", 0, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
+    map_operation(table, PM_RECALL, b"recall", 3, b"key", PM_SHARED)
+    table_operation(table, PM_LOOK, b"look", 4, 0)
+    map_operation(table, PM_PUT_ACROSS, b"put_across", 1, b"key", PM_SHARED)
+    map_operation(table, PM_REMOVE_ACROSS, b"remove_across", 2, b"key", PM_SHARED)
+    map_operation(table, PM_PUT_WITHOUT_WINNER, b"put_without_winner", 0, b"key", PM_SHARED)
+    map_operation(table, PM_PUT_OWN_UNRECORDED, b"put_own_unrecorded", 0, b"place", PM_PLACES)
+    map_operation(table, PM_REMOVE_OWN_UNRECORDED, b"remove_own_unrecorded", 0, b"place", PM_PLACES)
     operation = table_operation(table, PM_ITERATE_TWICE, b"iterate_twice", 0, 0)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
     operation = table_operation(table, PM_ITERATE_BEYOND, b"iterate_beyond", 0, 0)

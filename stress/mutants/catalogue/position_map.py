@@ -6,6 +6,29 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/position_map.pxd"
 
+# A page that comes to the other map and back under a thread that looks at it; its branch stays.
+BACK = (
+    (
+        ("put", 9, 0),
+        ("put", 9, 1),
+        ("put", 0, 0),
+        ("remove", 0, 0),
+        ("put", 0, 1),
+        ("remove", 0, 1),
+        ("put", 0, 0),
+    ),
+    (("recall", 0, 0), ("look",)),
+)
+
+RECALL = """
+proof[0] = u64_load_acquire(&page.node.version)
+if not node_serves(&page.node, map, at.ledger_id, map_first_id(at.entry_id)):
+    return NULL
+return page
+"""
+
+SHOWS = "return map_shown(page, at) == entry and u64_load_relaxed(&page.node.version) == proof"
+
 FOUND_PAGE = """    found[0] = handle
     return page
 """
@@ -64,6 +87,73 @@ branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &p
         new="pass",
         suite="range_cache",
         breaks="I8, I11",
+    ),
+    Mutant(
+        id="PM-version",
+        title="what a page shows is not proved by its version",
+        origin="port",
+        file=FILE,
+        old=SHOWS,
+        new="return map_shown(page, at) == entry",
+        suite="position_map",
+        breaks="I11",
+    ),
+    Mutant(
+        id="PM-late",
+        title="the version of a page is read after its label",
+        origin="port",
+        file=FILE,
+        old=RECALL,
+        new="""
+if not node_serves(&page.node, map, at.ledger_id, map_first_id(at.entry_id)):
+    return NULL
+proof[0] = u64_load_acquire(&page.node.version)
+return page
+""",
+        suite="position_map",
+        breaks="I11",
+        rare=True,
+    ),
+    Mutant(
+        id="PM-proof",
+        title="the version of a page is read relaxed before its label",
+        origin="port",
+        file=FILE,
+        old=RECALL,
+        new="""
+proof[0] = u64_load_relaxed(&page.node.version)
+if not node_serves(&page.node, map, at.ledger_id, map_first_id(at.entry_id)):
+    return NULL
+return page
+""",
+        suite="position_map",
+        breaks="I11",
+        mode="c11",
+    ),
+    Mutant(
+        id="PM-fence",
+        title="what a page shows is looked at again without the acquire fence",
+        origin="port",
+        file=FILE,
+        old="fence_acquire()",
+        new="pass",
+        function="map_shows",
+        suite="position_map",
+        breaks="I11",
+        mode="c11",
+        within=100_000,
+        calls=BACK,
+        settings={"limit": (8, 8), "spread": (5, 5)},
+    ),
+    Mutant(
+        id="PM-again",
+        title="a proof of a page is taken for the entry that it shows",
+        origin="port",
+        file=FILE,
+        old=SHOWS,
+        new="return u64_load_relaxed(&page.node.version) == proof",
+        suite="range_cache",
+        breaks="I11",
     ),
     Mutant(
         id="M09",

@@ -49,17 +49,26 @@ cdef inline bint map_handle_fits(uint32_t handle, int64_t map, Position at) noex
     return (handle >> 14 & 1) == map and position_equal(map_position_of(handle), at)
 
 
-# What the short way shows under a position belongs there, even if the page serves the other map
-# meanwhile: the handle, or 0.
-cdef inline uint32_t map_judge_shown(
-    const PositionMap* map, int64_t number, Position at, PmlViolation* violation
-) noexcept nogil:
-    cdef uint64_t proof
-    cdef const MapPage* page = map_recall(map, at, &proof)
-    cdef uint32_t shown = 0 if page is NULL else map_shown(page, at)
-    if not shown or not map_shows(page, at, shown, proof):
+# The page that a thread came to by the short way, and keeps in mind for later.
+cdef struct MapLook:
+    uint32_t wanted         # a handle of the position and map; 0: none
+    const MapPage* page
+    uint64_t proof
+
+
+cdef inline void map_keep_in_mind(MapLook* look, const PositionMap* map, uint32_t wanted) noexcept nogil:
+    look.page = map_recall(map, map_position_of(wanted), &look.proof)
+    look.wanted = 0 if look.page is NULL else wanted
+
+
+# What the page shows belongs to the position, even if it served others or the other map meanwhile:
+# the handle, or 0.
+cdef inline uint32_t map_judge_look(const MapLook* look, PmlViolation* violation) noexcept nogil:
+    cdef Position at = map_position_of(look.wanted)
+    cdef uint32_t shown = map_shown(look.page, at) if look.wanted else 0
+    if not shown or not map_shows(look.page, at, shown, look.proof):
         return 0
-    if not map_handle_fits(shown, number, at):
+    if not map_handle_fits(shown, look.wanted >> 14 & 1, at):
         violate(violation, b"I11", b"handle %lld is of another position or map than (%lld, %lld)", shown,
                 at.ledger_id, at.entry_id)
     return shown
