@@ -316,7 +316,7 @@ cdef class World:
                     wrapper = wrapper_at(&self.memory.wrappers, handles[i])
                     map_remove_near(&self.cache.map, position(LEDGER, first + i), handles[i], &near)
                     i64_fetch_sub_relaxed(&self.cache.size, wrapper_clear(
-                        wrapper, position(LEDGER, first + i), entries[i], self.cache.number))
+                        wrapper, u32_load_relaxed(&wrapper.place), entries[i]))
                 map_leave_near(&self.memory.map, &near)
                 spent[1] += monotonic_ns() - start
                 start = monotonic_ns()
@@ -406,11 +406,11 @@ cdef class Map:
 
     def put(self) -> int:
         cdef int64_t start, i
-        cdef MapPage* page
+        cdef uint32_t place
         with nogil:
             start = monotonic_ns()
             for i in range(self.count):
-                map_put_if_absent(&self.map, position(LEDGER, i), <uint32_t>i + 1, &page)
+                map_put_if_absent(&self.map, position(LEDGER, i), <uint32_t>i + 1, &place)
             start = monotonic_ns() - start
         return start
 

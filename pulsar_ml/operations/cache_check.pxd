@@ -73,7 +73,7 @@ cdef inline void world_check_linked(CacheWorld* world, int32_t cache, PmlViolati
         if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
             world_violate(world, violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
             return
-        if (not wrapper_holds(wrapper, found, world.caches[cache].number)
+        if (not wrapper_holds(wrapper, &world.memory.map, world.caches[cache], found)
                 or not u32_load_relaxed(&wrapper.value)):
             world_violate(world, violation, b"I27", b"the wrapper linked under key %lld of cache %lld does "
                           b"not hold it", key, cache, 0)

@@ -99,7 +99,7 @@ cdef inline void range_check_mark(
     if not handle:
         return
     unmarked = (not entry_was_accessed(&world.memory.entries, u32_load_relaxed(&wrapper.value))
-            and wrapper_holds(wrapper, world_position(world, key), world.caches[cache].number))
+            and wrapper_holds(wrapper, &world.memory.map, world.caches[cache], world_position(world, key)))
     if unmarked and wrapper_unchanged(wrapper, stamp):
         world_violate(world, violation, b"I55", b"the mark of a hit on key %lld was taken away", key, 0, 0)
 

@@ -18,7 +18,7 @@ from pulsar_ml.operations.support cimport (
 )
 from pulsar_ml.structures.map_directory cimport directory_destroy
 from pulsar_ml.structures.map_pages cimport (
-    SLOT_BITS, MapMemory, MapPage, map_memory_destroy, map_memory_init,
+    SLOT_BITS, MapMemory, map_memory_destroy, map_memory_init,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use, pool_take
 from pulsar_ml.structures.position cimport Position, position, position_less
@@ -177,12 +177,11 @@ cdef inline void map_put_shared(
     cdef int64_t key = map_key(run, call.arguments[0])
     cdef int64_t map = map_side(call)
     cdef uint32_t handle = map_fresh(&run.holders[thread], map, thread, key)
-    cdef MapPage* page
-    cdef uint32_t seen = 0
-    cdef Status status = map_put_if_absent(&run.maps[map], map_position_of(handle), handle, &page)
+    cdef uint32_t place, seen = 0
+    cdef Status status = map_put_if_absent(&run.maps[map], map_position_of(handle), handle, &place)
     # Before anybody may remove it.
     if status == PML_OK:
-        map_show(page, map_position_of(handle), handle)
+        map_show(&run.memory, place, handle)
     if status == PML_EXISTS and call.code != PM_PUT_WITHOUT_WINNER:
         result.status = PM_EXISTS_ALREADY
     elif status == PML_NO_MEMORY:
@@ -259,13 +258,12 @@ cdef inline void map_with_own(
     cdef MapHolder* holder = &run.holders[thread]
     cdef int64_t place = call.arguments[0] % run.places, map = call.arguments[1]
     cdef uint32_t* known = &holder.own[map * PM_PLACES + place]
-    cdef uint32_t shown, fresh = map_fresh(holder, map, thread, PM_OWN + place)
+    cdef uint32_t shown, put, fresh = map_fresh(holder, map, thread, PM_OWN + place)
     cdef Position at = map_position_of(fresh)
     cdef MapLook look
-    cdef MapPage* page
     cdef Status status
     if call.code == PM_PUT_OWN or call.code == PM_PUT_OWN_UNRECORDED:
-        status = map_put_if_absent(&run.maps[map], at, fresh, &page)
+        status = map_put_if_absent(&run.maps[map], at, fresh, &put)
         if status == PML_NO_MEMORY:
             result.status = PM_OUT_OF_MEMORY
         elif (status == PML_EXISTS) != (known[0] != 0):
@@ -274,7 +272,7 @@ cdef inline void map_with_own(
         elif status == PML_EXISTS:
             result.status = PM_EXISTS_ALREADY
         else:
-            map_show(page, at, fresh)
+            map_show(&run.memory, put, fresh)
             known[0] = fresh if call.code == PM_PUT_OWN else 0
     elif known[0] == 0:
         result.status = PM_ABSENT

@@ -15,6 +15,7 @@
 #              version before.
 # Reclamation  Pooled and type-stable: a stale handle may name a node that serves another range by
 #              now.
+#              A place stays what it is while its slot is taken or reserved.
 # Not promised A reservation says nothing about the label: compare it afterwards. Nor does the label
 #              say that the node is linked: its creator may not have linked it yet, or lose to
 #              another one.
@@ -22,6 +23,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_init, pool_place
+from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     fence_release, i32_cas_weak_acq_rel, i32_cas_weak_acquire, i32_load_acquire, i32_load_relaxed,
@@ -35,6 +37,7 @@ cdef enum:
     SLOT_BITS = 6
     SLOTS = 64
     BLOCK_BITS = 12         # ids of a branch: 64 pages of 64
+    MOST_PAGES = 1 << 26    # a place has 32 bits
     SEALED = -1
 
 
@@ -48,6 +51,10 @@ cdef inline int64_t map_page_slot(int64_t entry_id) noexcept nogil:
 
 cdef inline int64_t map_entry_slot(int64_t entry_id) noexcept nogil:
     return entry_id & (SLOTS - 1)
+
+
+cdef inline int64_t map_first_id(int64_t entry_id) noexcept nogil:
+    return entry_id & ~<int64_t>(SLOTS - 1)
 
 
 # The common part of a page and a branch. The label says which ids the node serves.
@@ -80,7 +87,7 @@ cdef struct MapMemory:
 cdef inline Status map_memory_init(MapMemory* memory, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
     cdef uint32_t bits = chunk_bits - SLOT_BITS if chunk_bits > SLOT_BITS else 0
     cdef Status status = pool_init(&memory.pages, sizeof(MapPage), <size_t>&(<MapNode*>NULL).link,
-                                   bits, limit)
+                                   bits, min(limit, <uint32_t>MOST_PAGES))
     if status == PML_OK:
         status = pool_init(&memory.branches, sizeof(MapBranch), <size_t>&(<MapNode*>NULL).link,
                            bits, limit)
@@ -147,6 +154,33 @@ cdef inline bint node_leave(MapNode* node, int32_t reservations, uint32_t* paren
         after = SEALED if seen == reservations else seen - reservations
         if i32_cas_weak_acq_rel(&node.count, &seen, after):
             return after == SEALED
+
+
+# A place: a page's handle and a slot of it, never 0.
+cdef inline uint32_t map_place(uint32_t page, int64_t entry_id) noexcept nogil:
+    return page << SLOT_BITS | <uint32_t>map_entry_slot(entry_id)
+
+
+# True if a place is that of the position in a map: for as long as the place is taken. Of a place
+# that may be free by now, a guess.
+cdef inline bint place_serves(
+    const MapMemory* memory, uint32_t place, const void* owner, Position at
+) noexcept nogil:
+    return (place != 0 and <int64_t>(place & (SLOTS - 1)) == map_entry_slot(at.entry_id)
+            and node_serves(&page_at(memory, place >> SLOT_BITS).node, owner, at.ledger_id,
+                            map_first_id(at.entry_id)))
+
+
+# The position of a place that is taken.
+cdef inline Position place_position(const MapMemory* memory, uint32_t place) noexcept nogil:
+    cdef const MapNode* node = &page_at(memory, place >> SLOT_BITS).node
+    return position(i64_load_relaxed(&node.ledger_id),
+                    i64_load_relaxed(&node.first_id) | (place & (SLOTS - 1)))
+
+
+# The map of a place that is taken.
+cdef inline void* place_owner(const MapMemory* memory, uint32_t place) noexcept nogil:
+    return ptr_load_relaxed(&page_at(memory, place >> SLOT_BITS).node.owner)
 
 
 cdef inline bint node_is_sealed(const MapNode* node) noexcept nogil:

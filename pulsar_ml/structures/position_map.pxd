@@ -38,7 +38,8 @@ from pulsar_ml.structures.map_directory cimport (
 )
 from pulsar_ml.structures.map_pages cimport (
     BLOCK_BITS, SLOT_BITS, SLOTS, MapBranch, MapMemory, MapPage, branch_at, map_block, map_entry_slot,
-    map_page_slot, node_is_sealed, node_leave, node_reserve, node_serves, node_start, page_at,
+    map_first_id, map_page_slot, map_place, node_is_sealed, node_leave, node_reserve, node_serves,
+    node_start, page_at,
 )
 from pulsar_ml.structures.object_pool cimport pool_give, pool_take
 from pulsar_ml.structures.position cimport Position, position
@@ -234,10 +235,6 @@ cdef inline int64_t map_recent_slot(int64_t entry_id) noexcept nogil:
     return (entry_id >> SLOT_BITS) & (RECENT - 1)
 
 
-cdef inline int64_t map_first_id(int64_t entry_id) noexcept nogil:
-    return entry_id & ~<int64_t>(SLOTS - 1)
-
-
 # The page of the position, or NULL, which says nothing: the short way to what was put last. By now
 # the page may serve another range or map; with the proof, map_shows tells.
 cdef inline MapPage* map_recall(const PositionMap* map, Position at, uint64_t* proof) noexcept nogil:
@@ -268,11 +265,11 @@ cdef inline bint map_shows(
     return map_shown(page, at) == entry and u64_load_relaxed(&page.node.version) == proof
 
 
-# Shows `entry` under the position of a slot in which the caller's handle stands, inside the write
-# section of its wrapper. map_remove takes it away.
-cdef inline void map_show(MapPage* page, Position at, uint32_t entry) noexcept nogil:
+# Shows `entry` at a place in which the caller's handle stands, inside the write section of its
+# wrapper. map_remove takes it away.
+cdef inline void map_show(MapMemory* memory, uint32_t place, uint32_t entry) noexcept nogil:
     # Pairs with the acquire in map_shown.
-    u32_store_release(&page.shown[map_entry_slot(at.entry_id)], entry)
+    u32_store_release(&page_at(memory, place >> SLOT_BITS).shown[place & (SLOTS - 1)], entry)
 
 
 # The handle in the position's slot of a page, or 0.
@@ -298,19 +295,21 @@ cdef inline uint32_t map_find(const PositionMap* map, Position at) noexcept nogi
 
 
 # PML_EXISTS when the position is taken, PML_NO_MEMORY when a page could not be made; then nothing
-# changed. The position is a stored one (both ids >= 0). `page` becomes the position's.
+# changed. The position is a stored one (both ids >= 0). `place` becomes the handle's, otherwise 0.
 cdef inline Status map_put_if_absent(
-    PositionMap* map, Position at, uint32_t handle, MapPage** page
+    PositionMap* map, Position at, uint32_t handle, uint32_t* place
 ) noexcept nogil:
     cdef uint32_t page_handle
+    cdef MapPage* page = map_reserve_page(map, at, &page_handle)
     cdef uint32_t seen = 0
-    page[0] = map_reserve_page(map, at, &page_handle)
-    if page[0] is NULL:
+    place[0] = 0
+    if page is NULL:
         return PML_NO_MEMORY
     # Pairs with the readers' acquire of the slot.
-    if u32_cas_strong_acq_rel(&page[0].slots[map_entry_slot(at.entry_id)], &seen, handle):
+    if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+        place[0] = map_place(page_handle, at.entry_id)
         return PML_OK
-    page_leave(map.memory, page[0], page_handle, 1)
+    page_leave(map.memory, page, page_handle, 1)
     return PML_EXISTS
 
 

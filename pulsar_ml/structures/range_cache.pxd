@@ -35,7 +35,9 @@ from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds, wrapper_look,
     wrapper_pool_init, wrapper_read, wrapper_recycle, wrapper_unchanged,
 )
-from pulsar_ml.structures.map_pages cimport MapMemory, MapPage, map_memory_destroy, map_memory_init
+from pulsar_ml.structures.map_pages cimport (
+    MapMemory, MapPage, map_memory_destroy, map_memory_init, place_owner,
+)
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
 from pulsar_ml.structures.object_pool cimport (
@@ -83,7 +85,7 @@ cdef struct CacheMemory:
 
 
 cdef struct RangeCache:
-    PositionMap map
+    PositionMap map         # first: the map that a page names is a cache
     CacheMemory* memory
     # of the policy that all caches of a manager share; NULL: nothing is queued
     MpscQueue* queue
@@ -144,6 +146,11 @@ cdef inline void cache_memory_destroy(CacheMemory* memory) noexcept nogil:
 
 cdef inline RangeCache* range_cache_at(const CacheMemory* memory, uint32_t number) noexcept nogil:
     return <RangeCache*>pool_at(&memory.caches, number)
+
+
+# Inside the write section of a wrapper that is not empty: its cache.
+cdef inline RangeCache* range_cache_of(const CacheMemory* memory, const EntryWrapper* wrapper) noexcept nogil:
+    return <RangeCache*>place_owner(&memory.map, u32_load_relaxed(&wrapper.place))
 
 
 # An empty cache, or NULL when memory ran out.
@@ -222,7 +229,7 @@ cdef inline void range_cache_adopt(RangeCache* cache, Position key, uint32_t ent
         return
     wrapper = wrapper_at(&memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_holds(wrapper, key, cache.number):
+    if wrapper_holds(wrapper, &memory.map, cache, key):
         cached = u32_load_relaxed(&wrapper.value)
         if entry_retain(&memory.entries, cached):
             if entry_matches(&memory.entries, cached, key):
@@ -253,25 +260,25 @@ cdef inline Status range_cache_link(
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t handle = pool_take(&memory.wrappers)
     cdef EntryWrapper* wrapper
-    cdef MapPage* page
+    cdef uint32_t place
     cdef Status status
     if not handle:
         return PML_NO_MEMORY
     wrapper = wrapper_at(&memory.wrappers, handle)
-    # One write section around filling and linking: a thread that finds the wrapper in the map waits
+    # One write section around linking and filling: a thread that finds the wrapper in the map waits
     # until it is queued and counted, so size is never taken off before it was added.
     stamped_lock_write(&wrapper.lock)
-    wrapper_fill(wrapper, key, entry, cache.number, length, now)
     entry_forget_access(&memory.entries, entry)
     # The map first: a wrapper that lost its position must not be in the queue (#24363).
-    status = map_put_if_absent(&cache.map, key, handle, &page)
+    status = map_put_if_absent(&cache.map, key, handle, &place)
     if status == PML_OK:
+        wrapper_fill(wrapper, place, entry, length, now)
         if cache.queue is not NULL:
             status = mpsc_offer(cache.queue, handle)
         if status == PML_OK:
             i64_fetch_add_relaxed(&cache.size, length)
             range_cache_pin(entry_at(&memory.entries, entry), length)
-            map_show(page, key, entry)
+            map_show(&memory.map, place, entry)
         else:
             map_remove(&cache.map, key, handle)
     if status != PML_OK:
@@ -314,7 +321,7 @@ cdef inline uint32_t range_cache_retain(
     cdef uint32_t entry
     # Turns when a write section came between: a removal, which ends in a miss, or a requeue.
     while True:
-        entry = wrapper_read(wrapper, key, cache.number, &stamp)
+        entry = wrapper_read(wrapper, &memory.map, cache, key, &stamp)
         if unlikely(not entry):
             return 0
         held = entry_at(&memory.entries, entry)
@@ -344,9 +351,7 @@ cdef inline uint32_t range_cache_retain_shown(
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t entry = map_shown(page, key)
     cdef Entry* held = entry_at(&memory.entries, entry)
-    if unlikely(not entry):
-        return 0
-    if unlikely(not refcount_retain(&held.references)):
+    if unlikely(not entry or not refcount_retain(&held.references)):
         return 0
     # Its position, unless a holder released too often.
     if likely(map_shows(page, key, entry, proof) and entry_is_at(held, key)):
@@ -378,9 +383,9 @@ cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noex
 
 cdef inline bint range_cache_exists(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_find(&cache.map, key)
-    # The handle may stand in a page that serves another range by now: the wrapper's key shows that.
+    # Its page may serve another range by now: the wrapper's key shows that.
     return handle != 0 and wrapper_look(
-        wrapper_at(&cache.memory.wrappers, handle), key, cache.number) != 0
+        wrapper_at(&cache.memory.wrappers, handle), &cache.memory.map, cache, key) != 0
 
 
 # Starts a read of [first, last].
@@ -416,7 +421,7 @@ cdef inline bint range_cache_look(
             return False
         wrapper = wrapper_at(&memory.wrappers, handle)
         stamped_lock_read(&wrapper.lock)
-        found = wrapper_holds(wrapper, state.key, cache.number)
+        found = wrapper_holds(wrapper, &memory.map, cache, state.key)
         if found:
             state.length = wrapper.size
             state.timestamp = i64_load_relaxed(&wrapper.timestamp)
@@ -444,7 +449,7 @@ cdef inline void range_cache_unlink(
     # Always first, so that clear makes progress in any state of the value (#22814).
     map_remove_near(&cache.map, key, handle, &removed.near)
     retained = refcount_retain(&held.references)
-    removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
+    removed.bytes += wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
     removed.entries += 1
     if not retained:
         return
@@ -481,7 +486,7 @@ cdef inline Removed range_cache_remove(
             break
         wrapper = wrapper_at(&cache.memory.wrappers, handle)
         stamped_lock_write(&wrapper.lock)
-        found = wrapper_holds(wrapper, key, cache.number)
+        found = wrapper_holds(wrapper, &cache.memory.map, cache, key)
         if found:
             range_cache_unlink(cache, key, handle, wrapper, &removed)
         stamped_unlock_write(&wrapper.lock)

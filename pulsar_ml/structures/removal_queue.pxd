@@ -28,7 +28,7 @@
 from libc.stdint cimport uint32_t
 
 from pulsar_ml.structures.entry cimport entry_has_expected_reads, entry_was_accessed
-from pulsar_ml.structures.entry_wrapper cimport NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_tail
 from pulsar_ml.structures.object_pool cimport pool_chain
 from pulsar_ml.structures.policy_pass cimport (
@@ -94,7 +94,7 @@ cdef inline bint removal_step(PolicyBase* base, EvictionPass* run) noexcept nogi
         return False
     wrapper = wrapper_at(&base.memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id == NO_LEDGER:
+    if wrapper_is_empty(wrapper):
         verdict = MISSING
     else:
         verdict = removal_judge(base, wrapper, run)

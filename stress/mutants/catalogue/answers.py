@@ -49,15 +49,15 @@ while handle + 1 < pool.limit:
         origin="port",
         file="structures/position_map.pxd",
         old="""
-if page[0] is NULL:
+if page is NULL:
     return PML_NO_MEMORY
 # Pairs with the readers' acquire of the slot.
 """,
         new="""
-if page[0] is NULL:
+if page is NULL:
     return PML_NO_MEMORY
 if map_entry_slot(at.entry_id) == SLOTS - 1:
-    page_leave(map.memory, page[0], page_handle, 1)
+    page_leave(map.memory, page, page_handle, 1)
     return PML_EXISTS
 # Pairs with the readers' acquire of the slot.
 """,
@@ -71,15 +71,15 @@ if map_entry_slot(at.entry_id) == SLOTS - 1:
         origin="port",
         file="structures/position_map.pxd",
         old="""
-if page[0] is NULL:
+if page is NULL:
     return PML_NO_MEMORY
 # Pairs with the readers' acquire of the slot.
 """,
         new="""
-if page[0] is NULL:
+if page is NULL:
     return PML_NO_MEMORY
 if at.ledger_id == 7:
-    page_leave(map.memory, page[0], page_handle, 1)
+    page_leave(map.memory, page, page_handle, 1)
     return PML_NO_MEMORY
 # Pairs with the readers' acquire of the slot.
 """,

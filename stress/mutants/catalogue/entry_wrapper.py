@@ -11,10 +11,8 @@ STALE = 8  # from here on a place means the wrapper that was churned last
 VALIDATED = """
 if not stamped_validate(&wrapper.lock, stamp):
     stamped_lock_read(&wrapper.lock)
-    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
-    entry_id = i64_load_relaxed(&wrapper.entry_id)
+    holds = wrapper_holds(wrapper, memory, owner, key)
     value = u32_load_relaxed(&wrapper.value)
-    holder = u32_load_relaxed(&wrapper.owner)
     stamped_unlock_read(&wrapper.lock)
 """
 
@@ -53,8 +51,7 @@ if not stamped_validate(&wrapper.lock, stamp):
         new=VALIDATED
         + """
 else:
-    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
-    entry_id = i64_load_relaxed(&wrapper.entry_id)
+    holds = wrapper_holds(wrapper, memory, owner, key)
 """.lstrip("\n"),
         suite="entry_wrapper",
         breaks="I9, I1",

@@ -161,15 +161,17 @@ return page
         origin="port",
         file=FILE,
         old="""
-if u32_cas_strong_acq_rel(&page[0].slots[map_entry_slot(at.entry_id)], &seen, handle):
+if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+    place[0] = map_place(page_handle, at.entry_id)
     return PML_OK
 """,
         new="""
-if u32_cas_weak_relaxed(&page[0].slots[map_entry_slot(at.entry_id)], &seen, handle):
+if u32_cas_weak_relaxed(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+    place[0] = map_place(page_handle, at.entry_id)
     return PML_OK
 if seen == 0:
-    page_leave(map.memory, page[0], page_handle, 1)
-    return map_put_if_absent(map, at, handle, page)
+    page_leave(map.memory, page, page_handle, 1)
+    return map_put_if_absent(map, at, handle, place)
 """,
         suite="range_cache",
         breaks="I38, I9",
@@ -256,7 +258,7 @@ if node_serves(&branch.node, map, at.ledger_id, first_id):
         origin="port",
         file=FILE,
         old="""
-page_leave(map.memory, page[0], page_handle, 1)
+page_leave(map.memory, page, page_handle, 1)
 return PML_EXISTS
 """,
         new="return PML_EXISTS",

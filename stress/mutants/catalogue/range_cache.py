@@ -16,13 +16,13 @@ elif wrapper_unchanged(wrapper, stamp):
 """
 
 LINK = """
-status = map_put_if_absent(&cache.map, key, handle, &page)
+status = map_put_if_absent(&cache.map, key, handle, &place)
 """
 
 REMOVE_ONE = """
 wrapper = wrapper_at(&cache.memory.wrappers, handle)
 stamped_lock_write(&wrapper.lock)
-found = wrapper_holds(wrapper, key, cache.number)
+found = wrapper_holds(wrapper, &cache.memory.map, cache, key)
 if found:
     range_cache_unlink(cache, key, handle, wrapper, &removed)
 stamped_unlock_write(&wrapper.lock)
@@ -64,7 +64,7 @@ cdef inline void remove_whatever_is_there(
         return
     stamped_lock_write(&wrapper.lock)
     map_remove(&cache.map, key, handle)
-    size = wrapper_clear(wrapper, key, entry, cache.number)
+    size = wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
     entry_release(&cache.memory.entries, entry, 1)
     if size >= 0:
         removed.bytes += size
@@ -81,7 +81,7 @@ cdef inline void remove_whatever_is_there(
         file=FILE,
         old=LINK,
         new="""
-status = map_put_if_absent(&cache.map, key, handle, &page)
+status = map_put_if_absent(&cache.map, key, handle, &place)
 if status == PML_EXISTS:
     i64_fetch_add_relaxed(&cache.size, length)
     wrapper_empty(wrapper)
@@ -184,7 +184,7 @@ cdef inline void unlink_the_rest(RangeCache* cache) noexcept nogil:
         file=FILE,
         old=OWN_REFERENCE,
         new="""
-removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
+removed.bytes += wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
 removed.entries += 1
 if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
     read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
@@ -341,7 +341,8 @@ cdef inline uint32_t retain_what_it_says(
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint64_t stamp
-    cdef uint32_t entry = wrapper_read(wrapper_at(&memory.wrappers, handle), key, cache.number, &stamp)
+    cdef uint32_t entry = wrapper_read(
+        wrapper_at(&memory.wrappers, handle), &memory.map, cache, key, &stamp)
     return entry if entry and entry_retain(&memory.entries, entry) else 0
 """,
         suite="range_cache",
@@ -376,9 +377,9 @@ entry_retain(&memory.entries, entry)
         title="the size is measured again at removal",
         origin="before #22789",
         file=FILE,
-        old="removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)",
+        old="removed.bytes += wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)",
         new="""
-wrapper_clear(wrapper, key, entry, cache.number)
+wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
 removed.bytes += payload_length(entry_payload(entry_at(&memory.entries, entry)))
 """,
         suite="range_cache",
@@ -394,8 +395,9 @@ removed.bytes += payload_length(entry_payload(entry_at(&memory.entries, entry)))
         new="""
 if cache.queue is not NULL:
     mpsc_offer(cache.queue, handle)
-status = map_put_if_absent(&cache.map, key, handle, &page)
+status = map_put_if_absent(&cache.map, key, handle, &place)
 if status == PML_OK:
+    wrapper_fill(wrapper, place, entry, length, now)
     i64_fetch_add_relaxed(&cache.size, length)
     stamped_unlock_write(&wrapper.lock)
     return PML_OK
@@ -412,7 +414,7 @@ if status == PML_OK:
         new="""
 wrapper = wrapper_at(&cache.memory.wrappers, handle)
 stamped_lock_write(&wrapper.lock)
-found = wrapper_holds(wrapper, key, cache.number)
+found = wrapper_holds(wrapper, &cache.memory.map, cache, key)
 if found:
     range_cache_unlink(cache, key, handle, wrapper, &removed)
 stamped_unlock_write(&wrapper.lock)
