@@ -12,12 +12,29 @@ from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.hunting import hunt, mutants
 
 SETTINGS = {"limit": (8, 128), "chunk_bits": (0, 1), "spread": (0, 2)}
+MIX = {
+    "put": 5,
+    "remove": 9,
+    "find": 4,
+    "put_own": 4,
+    "remove_own": 7,
+    "find_own": 8,
+    "remove_foreign": 1,
+    "iterate": 2,
+    "iterate_all": 1,
+}
 
 
 def run(seed: int, executions: int) -> Exploration:
     subject = mutants().SUBJECTS["position_map"]
     program = Program.generate(
-        subject, seed, threads=2 + seed % 2, operations=3 + seed % 4, settings=SETTINGS, noise=False
+        subject,
+        seed,
+        threads=2 + seed % 2,
+        operations=3 + seed % 4,
+        mix=MIX,
+        settings=SETTINGS,
+        noise=False,
     )
     return explore(
         subject,

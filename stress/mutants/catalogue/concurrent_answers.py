@@ -109,7 +109,7 @@ return 0
         breaks=BREAKS,
         executions=8_000,
         settings={"caches": (1, 1), "policy": (0, 1), "max_requeue": (5, 5)},
-        programs=ControlledSize(mix={"put": 3, "get": 4, "expire": 2}),
+        programs=ControlledSize(mix={"put": 3, "read_range": 4, "expire": 2}),
     ),
     Mutant(
         id="AR3",
