@@ -90,7 +90,6 @@ u64_store_release(&node.version, u64_load_relaxed(&node.version) + 1)
         suite="position_map",
         breaks="I11",
         mode="c11",
-        within=100_000,
         calls=BACK,
         settings={"limit": (8, 8), "spread": (5, 5)},
     ),

@@ -141,7 +141,6 @@ return page
         suite="position_map",
         breaks="I11",
         mode="c11",
-        within=100_000,
         calls=BACK,
         settings={"limit": (8, 8), "spread": (5, 5)},
     ),
