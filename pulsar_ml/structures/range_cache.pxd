@@ -342,16 +342,17 @@ cdef inline uint32_t range_cache_retain(
 
 
 # The entry that a recalled page shows under the key, with a reference for the caller, or 0, which
-# says nothing. The wrapper's lock is not looked at: what is shown was queued and counted, and a
-# removal takes it away before it gives the cache's reference back. So an entry that is shown after
-# it was retained is the right one.
+# says nothing. No wrapper is looked at: what is shown was queued and counted, and a removal hides
+# it before it gives the reference back. So what is shown after it was retained is the right one.
 cdef inline uint32_t range_cache_retain_shown(
     const RangeCache* cache, const MapPage* page, Position key, uint64_t proof
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t entry = map_shown(page, key)
     cdef Entry* held = entry_at(&memory.entries, entry)
-    if unlikely(not entry or not refcount_retain(&held.references)):
+    if unlikely(not entry):
+        return 0
+    if unlikely(not refcount_retain(&held.references)):
         return 0
     # Its position, unless a holder released too often.
     if likely(map_shows(page, key, entry, proof) and entry_is_at(held, key)):
