@@ -15,6 +15,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.measure import Benchmark
+from pulsar_ml.campaign.store.columns import SPENT
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.campaign.store.schema import ROW, split
 from pulsar_ml.campaign.store.store import RunStore
@@ -48,7 +49,7 @@ def row(seed: int) -> dict[str, object]:
         "mode": "c11", "strategy": "portfolio", "executions": 1_000, "steps": 30_000,
         "classes": 1 + 40_000 // (seed + 100), "once": 1, "cut": seed % 3,
         "exhausted": "", "bounds": "", "part": "", "rest": "", "judged": 0, "unknown": 0,
-        "duration_us": 2_000, "verdict": "violation", "host": "here",
+        "duration_us": 2_000, **dict.fromkeys(SPENT, 300), "verdict": "violation", "host": "here",
         "finished_at": STARTED.replace(minute=seed // 200 % 60), "wall_us": 2_000, "attempt": 0,
         "sketch": (),
         "violations": [

@@ -28,6 +28,7 @@ import psutil
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.plan.plan import Chunk
+from pulsar_ml.campaign.store.columns import SPENT
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.processors import processor_count
 
@@ -71,12 +72,8 @@ KILLED_SEEDS = 160  # trials of 100 ms in chunks of a second, on two executors
 POLL_SECONDS = 0.01
 TIMEOUT = 600.0
 AGREE = 0.02  # spread of three repeats that makes more repeats unnecessary
-UNSTABLE = (
-    "run_id",
-    "host",
-    "finished_at",
-    "duration_us",
-)  # columns that differ between two runs of the same trials
+# Columns that differ between two runs of the same trials.
+UNSTABLE = ("run_id", "host", "finished_at", "duration_us", *SPENT)
 
 
 def module() -> str:

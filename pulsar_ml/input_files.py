@@ -52,6 +52,18 @@ def bounded_text(path: Path, what: str, *, most: int = MOST_BYTES) -> str:
         raise BadRecordError(f"{path} is not text, so it is damaged or not {what}") from None
 
 
+def utf8_path(path: Path) -> Path:
+    """A path of code under test, as it is; UsageError when its bytes are not UTF-8."""
+    try:
+        os.fsencode(path).decode()
+    except UnicodeError:
+        raise UsageError(
+            f"{printable(str(path))} is a path that is not UTF-8, and reports name files in UTF-8: "
+            "rename the file or its folder, or move the code under test to another one"
+        ) from None
+    return path
+
+
 def plain(path: str, flags: int) -> int:
     handle = os.open(path, flags | os.O_NONBLOCK)
     if not stat.S_ISREG(os.fstat(handle).st_mode):

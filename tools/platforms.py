@@ -7,9 +7,9 @@
 
 Each run is a clone of the last commit with a virtual environment of its own, below
 ``build/platforms``, where its log stays. Interpreters are looked for on ``PATH``, in pyenv and
-among those of ``tools/interpreters.py``. A row is stored however its run ended. Exit codes: 0 all
-tests of all runs passed; 1 a test failed; 2 an interpreter that is not here; 4 a run did not get
-as far as its tests; 130 interrupted.
+among those of ``tools/interpreters.py``. A row is stored whether tests failed or not. Exit codes: 0
+all tests of all runs passed; 1 a test failed; 2 an interpreter that is not here; 4 a run did not
+get as far as its tests, or not to their end; 130 interrupted.
 """
 
 from __future__ import annotations
@@ -137,8 +137,13 @@ def left_out(log: Path) -> str:
     return "; ".join(line.partition(":")[0] for line in lines if ": left out are" in line)
 
 
+def was_ended(log: Path) -> bool:
+    """True if pytest says that it was ended before its last test."""
+    return "\n!!!" in log.read_text(errors="replace")
+
+
 def run(interpreter: Interpreter, compiler: str) -> Row | None:
-    """Runs the test command in a clone; None when it did not get as far as its tests."""
+    """Runs the test command in a clone; None when it did not get to the end of its tests."""
     name = f"{interpreter.name}-{Path(compiler).name}"
     clone, log, report = (FOLDER / f"{name}{suffix}" for suffix in ("", ".log", ".xml"))
     shutil.rmtree(clone, ignore_errors=True)
@@ -158,6 +163,9 @@ def run(interpreter: Interpreter, compiler: str) -> Row | None:
     subprocess.run(shown, cwd=clone, env=os.environ | settings, check=False)
     if not report.exists():
         print(f"{name}: no test ran; the whole output is in {log}", file=sys.stderr)
+        return None
+    if was_ended(log):
+        print(f"{name}: the tests were ended early; the whole output is in {log}", file=sys.stderr)
         return None
     passed, failed = counts(report)
     return Row(

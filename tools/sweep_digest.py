@@ -27,6 +27,7 @@ from typing import Any
 
 from elftools.elf.elffile import ELFFile
 
+from pulsar_ml.campaign.store.columns import SPENT
 from pulsar_ml.campaign.store.read_run import open_run
 from pulsar_ml.errors import PulsarMlError
 
@@ -34,7 +35,9 @@ SWEEP = (
     "sweep", "--engine", "controlled", "--runner", "inline", "--strategy", "all", "--seeds", "8",
     "--executions", "40", "--chunk-size", "4", "--progress", "none",
 )  # fmt: skip
-OF_THE_RUN = {"run_id", "build_id", "host", "finished_at", "duration_us", "chunk_id", "rest"}
+OF_THE_RUN = {
+    "run_id", "build_id", "host", "finished_at", "duration_us", "chunk_id", "rest", *SPENT,
+}  # fmt: skip
 
 
 def stable(row: Mapping[str, Any]) -> str:

@@ -28,12 +28,12 @@ def environment() -> jinja2.Environment:
 
 def style_of(*names: str) -> str:
     """Style sheets of the templates, joined."""
-    return "".join((TEMPLATES / f"{name}.css").read_text() for name in names)
+    return "".join((TEMPLATES / f"{name}.css").read_text("utf-8") for name in names)
 
 
 def script_of(*names: str) -> str:
     """Scripts of the templates, joined."""
-    return "".join((TEMPLATES / f"{name}.js").read_text() for name in names)
+    return "".join((TEMPLATES / f"{name}.js").read_text("utf-8") for name in names)
 
 
 def policy(style: str, script: str) -> str:

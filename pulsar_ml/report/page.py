@@ -15,6 +15,7 @@ from markupsafe import Markup
 
 from pulsar_ml import __version__
 from pulsar_ml.campaign.plan.allocation import Gain
+from pulsar_ml.campaign.store.exposure import inside
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals
 from pulsar_ml.campaign.store.summary import short_number
 from pulsar_ml.report import run_history
@@ -186,6 +187,7 @@ def suite_row(findings: Findings, name: str, totals: SuiteTotals) -> dict[str, A
             if suite == name
         ),
         "curve": spark(curve) if curve else "",
+        "inside": inside(totals),
         "per_second": totals.operations / (totals.busy_us / 1e6) if totals.busy_us else 0.0,
     }
 

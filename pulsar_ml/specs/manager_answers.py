@@ -14,7 +14,8 @@ from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, cache_manager, range_answers
 from pulsar_ml.specs.cache_manager import DISABLED
-from pulsar_ml.specs.range_answers import HIT, MISS, OK, PUTS, UNTOLD, Key, Span
+from pulsar_ml.specs.range_answers import HIT, MISS, OK, PUTS, UNTOLD
+from pulsar_ml.specs.range_spans import Key, Span
 
 Exact = cache_manager.Model  # judges programs of one thread
 

@@ -8,7 +8,8 @@ from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
 from pulsar_ml.specs import Answer, range_answers, removal_queue
-from pulsar_ml.specs.range_answers import EXISTS, OK, Key, Span
+from pulsar_ml.specs.range_answers import EXISTS, OK
+from pulsar_ml.specs.range_spans import Key, Span
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
 
 Exact = removal_queue.Model  # judges programs of one thread

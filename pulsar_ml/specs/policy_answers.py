@@ -11,7 +11,8 @@ from typing import ClassVar
 from pulsar_ml.specs import Answer, eviction_policy, pass_answers
 from pulsar_ml.specs.eviction_policy import digest
 from pulsar_ml.specs.pass_answers import PASSES
-from pulsar_ml.specs.range_answers import GONE, THERE, Key
+from pulsar_ml.specs.range_answers import GONE, THERE
+from pulsar_ml.specs.range_spans import Key
 from pulsar_ml.specs.removal_queue import INTERRUPTED, OVER
 
 Exact = eviction_policy.Model  # judges programs of one thread

@@ -11,11 +11,12 @@ say, no more and no fewer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, range_cache
 from pulsar_ml.specs.cached import EVICTED
 from pulsar_ml.specs.range_promises import PROMISES
+from pulsar_ml.specs.range_spans import Key, Span
 
 Exact = range_cache.Model  # judges programs of one thread
 MISS, HIT, LAST = 0, 1, 2
@@ -32,23 +33,7 @@ LOOKS = frozenset({"get", "hold", "dispatch"})
 REMOVALS = frozenset({"remove_range", "clear"})
 RANGES = frozenset({"read_range", "visit"})
 KEPT = frozenset({"release", "drop", "expect"})
-Key = tuple[int, int]  # cache and key
 SEQUENCE = (1 << 40) - 1  # of an incarnation, without its thread
-
-
-class Span(NamedTuple):
-    """A call under way: the keys it is about (of all caches: -1), and of those the ones that had
-    been put when it began, with how often and how sure the caller could be of the latest."""
-
-    cache: int
-    first: int
-    last: int
-    began: tuple[tuple[Key, int, int], ...]
-    takes: bool
-    tells: bool
-
-    def covers(self, key: Key) -> bool:
-        return self.cache in (-1, key[0]) and self.first <= key[1] <= self.last
 
 
 class Model:
@@ -59,7 +44,8 @@ class Model:
     weak: ClassVar[Mapping[str, str]] = PROMISES
     # A dispatch makes a copy, whose release others see, and looks at the entry once more after
     # that.
-    spans: ClassVar[frozenset[str]] = REMOVALS | RANGES | {"dispatch"}
+    # So is the count that an expect raises, before it reads what it answers.
+    spans: ClassVar[frozenset[str]] = REMOVALS | RANGES | {"dispatch", "expect"}
     # The moment at which an entry is found matters to threads that see every change at once; its
     # counts are read later.
     fresh_spans: ClassVar[frozenset[str]] = LOOKS
@@ -199,6 +185,8 @@ class Model:
     ) -> bool:
         if operation in LOOKS:
             return self.finds(operation, self.key(arguments), thread, result) and self.balanced()
+        if operation == "expect":
+            return self.awaits(arguments[0] % PLACES, thread, result)
         cache, first, last = arguments[0] % self.n_caches, 0, self.n_keys - 1
         if operation in ("remove_range", "read_range"):
             first = arguments[1] % self.n_keys
@@ -317,6 +305,8 @@ class Model:
         status, words = result
         if operation in LOOKS:
             return self.look(operation, arguments, thread, result)
+        if operation in KEPT:
+            return self.kept(operation, arguments[0] % PLACES, thread, result)
         if operation in self.spans:
             return self.ends(operation, arguments, thread, result)
         if operation in PUTS:
@@ -327,8 +317,6 @@ class Model:
             if status == HIT:
                 return result == answer(HIT) and self.shows_now(key, thread)
             return result == answer(MISS) and self.missed(key, thread)
-        if operation in KEPT:
-            return self.kept(operation, arguments[0] % PLACES, thread, result)
         if operation == "size":
             return result == answer(0, words[0]) and self.sized(
                 arguments[0] % self.n_caches, thread, words[0]
@@ -471,17 +459,22 @@ class Model:
         self.estrange(key)
         return right
 
+    def awaits(self, place: int, thread: int, result: Answer | None) -> bool:
+        """One more read is expected of a kept entry, unless there is no memory for its count."""
+        if place in self.held[thread] and (result is None or result[0] != NO_MEMORY):
+            _, key = self.held[thread][place]
+            self.offered[key] = self.offered.get(key, 0) + 1
+        return True
+
     def kept(self, operation: str, place: int, thread: int, result: Answer) -> bool:
         status, (incarnation, expected, *rest) = result
         if place not in self.held[thread]:
             return result == answer(MISS)
         kept, key = self.held[thread][place]
-        if operation == "expect":
-            if status == NO_MEMORY:
-                return True
-            self.offered[key] = self.offered.get(key, 0) + 1
-        else:
+        if operation != "expect":
             del self.held[thread][place]
+        elif status == NO_MEMORY:
+            return True
         right = (HIT,) if operation == "expect" else (HIT, LAST)
         return (
             status in right

@@ -22,7 +22,7 @@ PROMISES: Mapping[str, str] = {
     "release": "The incarnation is the one that the thread kept at the place; the expected "
     "reads are of one moment, within the bounds of get.",
     "drop": "As release.",
-    "expect": "As release.",
+    "expect": "As release. Other calls may see the count raised before this call ends.",
     "exists": "As get, without the incarnation.",
     "read_range": "Each key by itself, as exists. The range has every entry that the caller "
     "put or saw and that was there during the whole call.",

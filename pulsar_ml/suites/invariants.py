@@ -96,7 +96,7 @@ def tuples(row: dict[str, Any]) -> dict[str, Any]:
 
 @functools.cache
 def table() -> Table:
-    return read_table(DATA.read_text())
+    return read_table(DATA.read_text("utf-8"))
 
 
 def named(ids: str) -> dict[str, str]:

@@ -18,6 +18,7 @@ from pulsar_ml.campaign.run.progress import Progress
 from pulsar_ml.campaign.run.resume import Past, digest_of
 from pulsar_ml.campaign.run.runner import Runner
 from pulsar_ml.campaign.run.waves import Outcome, Source, run_campaign
+from pulsar_ml.campaign.store import exposure
 from pulsar_ml.campaign.store import summary as report
 from pulsar_ml.campaign.store.baseline import verdict_against
 from pulsar_ml.campaign.store.store import RunStore, record_path
@@ -27,6 +28,7 @@ from pulsar_ml.distributed.runner import SparkRunner
 from pulsar_ml.exit_codes import INTERRUPTED, of_run
 from pulsar_ml.harness.subjects.hash_seed import hash_seed
 from pulsar_ml.harness.testing.known import Baseline, baseline_data
+from pulsar_ml.processors import processor_count
 from pulsar_ml.sweep.command_lines import resume_command, search_command
 from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
@@ -75,6 +77,7 @@ class Sweep:
         self.endless = endless
         self.open_ended = open_ended
         self.clock = Clock(seconds)
+        self.cores = processor_count()  # of the runner
         self.source: Source = planned.rounds or planned.search or planned.plan
         self.suites = {suite.name: suite for suite in suites}
         self.job = job
@@ -184,6 +187,7 @@ class Sweep:
         )
         if isinstance(runner, SparkRunner):
             self.master = runner.session.sparkContext.master
+            self.cores = runner.session.sparkContext.defaultParallelism
         stop.install()  # after Spark, which takes Ctrl-C for itself
         display.begin(
             self.headline(runner, store, outcome),
@@ -363,6 +367,9 @@ class Sweep:
                 "failures": [asdict(failure) for failure in outcome.failures],
                 "warnings": warnings(outcome),
                 **report.summary_data(outcome.summary, replay),
+                "core_time": {}
+                if outcome.earlier
+                else exposure.shares(outcome.summary, self.cores, outcome.seconds),
                 **self.source_data(store.directory),
                 **baseline_data(outcome.summary.groups, self.baseline),
             }
@@ -382,6 +389,10 @@ class Sweep:
                 lines.append(f"  which seed of it: {command}")
         if outcome.status != "finished":
             lines.append(f"go on with: {self.resume_command(store.directory)}")
+        # Trials of an earlier process took time that is not known here.
+        if not outcome.earlier:
+            spent = exposure.sentence(outcome.summary, self.cores, outcome.seconds)
+            lines += [spent] if spent else []
         lines.append(
             f"{verdict(self.plan.options, outcome, self.planned, self.clock.seconds)}"
             f"{self.proofs()}{self.against(outcome)}; results in {directory}"

@@ -31,7 +31,7 @@ class _State:
     first = 0  # the number of the first signal
     deferring = 0
     waiting = 0  # a signal that arrived meanwhile
-    holding = 0  # runs that are open for writing
+    holding = 0  # runs that are open for writing, and answers that are owed
 
 
 def code(number: int = 0) -> int:
@@ -124,7 +124,7 @@ def deferred() -> Iterator[None]:
 
 @contextmanager
 def holding() -> Iterator[None]:
-    """Say that a run is open for writing: its end is written whatever the moment of a signal."""
+    """Say that a run is open for writing, or an answer is owed, whatever the moment of a signal."""
     _State.holding += 1
     try:
         yield

@@ -157,7 +157,7 @@ READS = {
     "pulsar_ml/campaign/store/compaction.py": "its own note; see tests/campaign/store/test_compaction.py",
     "pulsar_ml/harness/budgets/changed.py": "its own digests; see tests/budgets/test_changed.py",
     "pulsar_ml/campaign/plan/exhaustive.py": "trials of a search, resumed",
-    "pulsar_ml/campaign/trial/boot.py": "the search path that its own parent put on its command line",
+    "pulsar_ml/campaign/boot.py": "the search path that its own parent put on its command line",
     "pulsar_ml/campaign/trial/isolation.py": "rows of its own child, through a pipe",
     "pulsar_ml/campaign/trial/record.py": "replay record",
     "pulsar_ml/campaign/run/resume.py": "run.json, resumed",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from pulsar_ml.campaign.store.columns import SPENT
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
@@ -56,7 +57,16 @@ def made_up_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult
 
 def stable_rows(table: pa.Table) -> list[dict[str, object]]:
     """Return rows without the columns that differ between two runs: run, host and times."""
-    differing = {"run_id", "host", "executor", "log", "finished_at", "duration_us", "wall_us"}
+    differing = {
+        "run_id",
+        "host",
+        "executor",
+        "log",
+        "finished_at",
+        "duration_us",
+        "wall_us",
+        *SPENT,
+    }
     rows = table.select([name for name in table.column_names if name not in differing]).to_pylist()
     number = "seed" if "seed" in table.column_names else "chunk_id"
     return sorted(rows, key=lambda row: (row["suite"], row[number]))

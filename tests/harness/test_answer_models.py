@@ -145,6 +145,22 @@ def test_a_pass_may_leave_what_only_a_duplicate_showed(queued: bool) -> None:
         assert waits is (fresh or queued)
 
 
+@pytest.mark.parametrize("fresh", [False, True])
+@pytest.mark.parametrize(("shown", "legal"), [(1, True), (2, True), (3, False)])
+def test_a_raised_count_is_seen_before_it_is_answered(fresh: bool, shown: int, legal: bool) -> None:
+    """Thread 0 raises the count to 1, thread 1 sees that and raises it to 2, thread 0 answers."""
+    put: Row = (0, "put", (0, 3, 0), answer(0, 1, 48), 1, 2)
+    rows: list[Row] = [
+        put,
+        (0, "hold", (0, 3, 1), answer(1, 1, 0, 2), 3, 4),
+        (0, "expect", (1,), answer(1, 1, shown), 5, 20),
+        (1, "hold", (0, 3, 1), answer(1, 1, 1, 3), 6, 7),
+        (1, "expect", (1,), answer(1, 1, 2), 8, 9),
+    ]
+    for model in (ANSWERS["range_cache"], pass_answers, manager_answers):
+        assert refused(model, CACHES, *rows, fresh=fresh) is not legal
+
+
 @pytest.mark.parametrize(
     "structure", ["range_cache", "removal_queue", "eviction_policy", "cache_manager"]
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -253,6 +254,23 @@ def test_values_that_json_does_not_have_are_refused() -> None:
         history_of([Operation(0, "write", ({1: 2},), None, 0, 1)])
     with pytest.raises(UsageError, match="has 4 arguments; the most is 3"):
         history_of([Operation(0, "write", (1, 2, 3, 4), None, 0, 1)])
+
+
+def test_what_is_no_operation_is_refused() -> None:
+    five: Any = 5
+    row: Any = (0, "write", (1,), None, 0, 1)
+    for operation, message in (
+        (row, "operation 0 is (0, 'write', (1,), None, 0, 1); it should be an Operation"),
+        (Operation(0, five, (1,), None, 0, 1), "operation 0 has the name 5; it should be a text"),
+        (Operation(0, "write", five, None, 0, 1), "has the arguments 5; they should be a tuple"),
+    ):
+        with pytest.raises(UsageError, match=re.escape(message)):
+            history_of([operation])
+
+
+def test_a_path_may_be_a_text(tmp_path: Path) -> None:
+    save_history(VALUES, f"{tmp_path}/history.jsonl")
+    assert len(load_history(f"{tmp_path}/history.jsonl")) == len(VALUES)
 
 
 def lines(*changes: dict[str, Any]) -> str:

@@ -136,10 +136,26 @@ def test_time_that_is_over_leaves_an_answer_that_was_found() -> None:
     assert check(history, Register()).unexplained == ""
 
 
-@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf")])
-def test_a_timeout_is_a_number_of_seconds(timeout: float) -> None:
+@pytest.mark.parametrize("timeout", [0, -1.0, float("nan"), float("inf"), "1"])
+def test_a_timeout_is_a_number_of_seconds(timeout: Any) -> None:
     with pytest.raises(UsageError, match="should be a number of seconds > 0"):
-        check(read_after_write(0, 1, 2, 3), Register(), options=Options(timeout=timeout))
+        Options(timeout=timeout)
+
+
+@pytest.mark.parametrize("name", ["most_steps", "memory", "workers"])
+@pytest.mark.parametrize("limit", [0, -1, 1.5, "1"])
+def test_a_limit_is_an_integer(name: str, limit: Any) -> None:
+    limits: dict[str, Any] = {name: limit}
+    with pytest.raises(UsageError, match=f"{name} is {limit!r}; it should be an integer >= 1"):
+        Options(**limits)
+
+
+def test_memory_for_no_state_is_an_answer() -> None:
+    verdict = check(HARD, Queue(), options=Options(memory=1, monitors=False))
+    assert (verdict.answer, verdict.reason) == (
+        UNKNOWN,
+        "the model's states take more than 1 bytes",
+    )
 
 
 @pytest.mark.parametrize(

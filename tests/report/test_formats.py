@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import importlib.metadata
 import json
+import os
+import subprocess
+import sys
 import tomllib
 from pathlib import Path
 from xml.etree import ElementTree
@@ -93,3 +96,11 @@ def test_markdown_has_a_table_and_the_commands(tmp_path: Path) -> None:
         "under the engine (0 cut)\n"
     )
     assert text.count(f"    {program()} replay ") == 2
+
+
+def test_a_page_is_made_in_a_locale_without_utf_8(tmp_path: Path) -> None:
+    run = write_run(tmp_path / "run", [row(0)])
+    command = [sys.executable, "-m", "pulsar_ml", "report", str(run)]
+    locale = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    done = subprocess.run(command, env=os.environ | locale, capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b""), done.stderr

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from typing import TYPE_CHECKING
 
+from pulsar_ml.campaign.boot import boot_command
 from pulsar_ml.campaign.shrink.shrunk import (
     AS_SMALL,
     CRASHED,
@@ -27,7 +28,6 @@ from pulsar_ml.campaign.shrink.shrunk import (
     Shrunk,
     Size,
 )
-from pulsar_ml.campaign.trial.boot import boot_command
 from pulsar_ml.campaign.trial.crashed_trial import INVARIANTS
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite

@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 # The version of all tables; it changes with a column. 1 had no columns about the engine, 2 none
-# about models, 3 none about logs and parts, and no table of chunks.
-SCHEMA_VERSION = 4
+# about models, 3 none about logs and parts, and no table of chunks, 4 none about phases.
+SCHEMA_VERSION = 5
 
 STRING, INT32, INT64, TIME = "string", "int32", "int64", "time"
 EMPTY: dict[str, object] = {STRING: "", INT32: 0, INT64: 0}
@@ -33,6 +33,9 @@ KEY = (
     Column("build_id", STRING, "build id of the native module"),
 )
 
+# Processor time of a trial by phase, in its order.
+SPENT = ("draw_us", "create_us", "run_us", "check_us", "record_us", "judge_us")
+
 # Further columns of a trial.
 MEASURED = (
     Column("threads", INT32, "threads of the program"),
@@ -53,6 +56,12 @@ MEASURED = (
     Column("judged", INT64, "histories compared with the suite's model"),
     Column("unknown", INT64, "histories whose check ran out of its budget"),
     Column("duration_us", INT64, "microseconds of the trial"),
+    Column("draw_us", INT64, "of processor time: drawing programs; the next five likewise"),
+    Column("create_us", INT64, "creating instances"),
+    Column("run_us", INT64, "inside the concurrent run, or all executions"),
+    Column("check_us", INT64, "checking invariants behind the run"),
+    Column("record_us", INT64, "short runs whose histories are recorded"),
+    Column("judge_us", INT64, "comparing these with the model"),
     Column("verdict", STRING, "one of VERDICTS"),
     Column("host", STRING, "name of the machine"),
     Column("finished_at", TIME, "end of the trial"),

@@ -30,7 +30,8 @@ class SuiteTotals:
     check ran out of its budget. Of the ``classes`` of each program, ``once`` were seen exactly
     once. ``sketch`` is the sketch of the classes of all programs, or, on real threads, of the pairs
     of operations that overlapped. ``sampled`` and ``sampled_once`` are ``executions`` and ``once``
-    of the strategies that draw schedules at random.
+    of the strategies that draw schedules at random. ``draw_us`` to ``judge_us`` are processor time
+    by phase, see :class:`pulsar_ml.campaign.trial.phases.Phases`.
     """
 
     trials: int = 0
@@ -49,6 +50,12 @@ class SuiteTotals:
     exhausted: int = 0
     judged: int = 0
     unknown: int = 0
+    draw_us: int = 0
+    create_us: int = 0
+    run_us: int = 0
+    check_us: int = 0
+    record_us: int = 0
+    judge_us: int = 0
     sampled: int = 0
     sampled_once: int = 0
     sketch: Sketch = ()

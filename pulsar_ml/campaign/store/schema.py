@@ -18,6 +18,7 @@ from pulsar_ml.campaign.store.columns import (
     KEY,
     MEASURED,
     SCHEMA_VERSION,
+    SPENT,
     STRING,
     TIME,
     VIOLATION,
@@ -78,6 +79,7 @@ SUMMED = (
     "cut",
     "judged",
     "unknown",
+    *SPENT,
 )
 # Counts: trials with each verdict, violations, executions of trials that exercised something,
 # trials with a proof, microseconds inside trials.

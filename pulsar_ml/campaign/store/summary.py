@@ -13,6 +13,7 @@ from rich.text import Text
 
 from pulsar_ml.campaign.plan.allocation import Gain
 from pulsar_ml.campaign.plan.rounds import Arm
+from pulsar_ml.campaign.store.exposure import inside
 from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
 from pulsar_ml.terminal.tables import print_table
 
@@ -23,7 +24,7 @@ SHOWN_GROUPS = 50  # the files hold all groups
 SHOWN_ROUNDS = 8  # only the last rounds are shown
 # Columns of the table of suites that a narrow terminal does without, the first one first.
 OPTIONAL = (
-    "Cut", "Steps/s", "Ops/s", "Unseen", "Pairs", "Unknown", "Operations", "Risk below", "Overlaps",
+    "Cut", "Steps/s", "Ops/s", "Inside", "Unseen", "Pairs", "Unknown", "Operations", "Risk below", "Overlaps",
     "Per s", "Judged",
 )  # fmt: skip
 
@@ -61,10 +62,12 @@ def suites_table(summary: Summary) -> Table:
         "Overlaps",
         "Pairs",
         "Ops/s",
+        "Inside",
     ):
         table.add_column(name, justify="right")
     add_answers(table)
     for name, totals in sorted(summary.suites.items()):
+        share = inside(totals)
         rate = totals.operations / (totals.busy_us / 1e6) if totals.busy_us else 0
         counts = (totals.trials, totals.violation, totals.nothing_exercised)
         table.add_row(
@@ -73,6 +76,7 @@ def suites_table(summary: Summary) -> Table:
             *map(short_number, (totals.operations, totals.overlaps)),
             met(totals),
             short_number(rate),
+            "-" if share is None else f"{share:.0%}",
             *answers(totals),
         )
     return table

@@ -8,7 +8,7 @@ from __future__ import annotations
 import socket
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -84,6 +84,7 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
         "judged": result.judged,
         "unknown": result.unknown,
         "duration_us": result.duration_ns // 1000,
+        **{f"{phase}_us": spent // 1000 for phase, spent in asdict(result.spent).items()},
         "verdict": result.verdict,
         "host": host,
         "finished_at": datetime.now(UTC),

@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from pulsar_ml.campaign.store.sketch import SIZE, Sketch, hash_of
 from pulsar_ml.campaign.trial.guidance import made_from_corpus
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, judge_of
+from pulsar_ml.campaign.trial.phases import Phases
 from pulsar_ml.campaign.trial.programs import program_of as program_of
 from pulsar_ml.campaign.trial.programs import rare_operations as rare_operations
 from pulsar_ml.campaign.trial.programs import steps_of as steps_of
@@ -76,9 +77,11 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_checked(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    program, steering = input_of(subject, suite, seed, options)
+    spent = Phases()
+    with spent.of("draw"):
+        program, steering = input_of(subject, suite, seed, options)
     before = judge_counts(suite)
-    with subject.around() if subject.around else nullcontext():
+    with subject.around() if subject.around else nullcontext(), spent.of("run"):
         try:
             done = explore(
                 subject,
@@ -97,7 +100,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
             return without_verdict(suite, options, subject, program, "", found)
         result = to_result(suite, options, subject, program, done)
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
-    return dataclasses.replace(result, judged=judged, unknown=unknown)
+    return dataclasses.replace(result, judged=judged, unknown=unknown, spent=spent)
 
 
 def search_options(subject: Subject, suite: Suite, options: TrialOptions) -> dict[str, Any]:

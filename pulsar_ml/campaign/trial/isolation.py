@@ -16,9 +16,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from pulsar_ml.campaign.boot import boot_command
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.store.schema import batch_of
-from pulsar_ml.campaign.trial.boot import boot_command
 from pulsar_ml.campaign.trial.chunk import Job, Trial
 from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.suite import Suite

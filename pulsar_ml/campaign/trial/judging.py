@@ -11,6 +11,7 @@ import importlib
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from pulsar_ml.campaign.trial.phases import Phases
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.recording import record_run
@@ -76,21 +77,34 @@ def recorded_programs(
         )
 
 
-def wrong_answers(subject: Subject, suite: Suite, whole: Program, *, noise: bool) -> str:
-    """Explain why answers of a short program of ``whole``'s seed are illegal; "" if none is."""
+def wrong_answers(
+    subject: Subject, suite: Suite, whole: Program, spent: Phases, *, noise: bool
+) -> str:
+    """Explain why answers of a short program of ``whole``'s seed are illegal; "" if none is.
+
+    The time of each phase is added to ``spent``.
+    """
     judge = judge_of(suite.model)
     if judge is None:
         return ""
     # Real threads hardly ever make a history twice, so remembering verdicts would only use memory.
     judge.checkers.clear()
     threads = len(whole.threads)
-    for program in recorded_programs(
+    programs = recorded_programs(
         subject, suite, whole.seed, whole.settings, threads=threads, noise=noise
-    ):
-        instance = subject.create(threads=len(program.threads), settings=program.settings)
-        result, history = record_run(instance, program)
+    )
+    while True:
+        with spent.of("draw"):
+            program = next(programs, None)
+        if program is None:
+            return ""
+        with spent.of("create"):
+            instance = subject.create(threads=len(program.threads), settings=program.settings)
+        with spent.of("record"):
+            result, history = record_run(instance, program)
         if result.stuck or result.violations:
             continue  # the long program reports those
-        if message := judge.message(history, len(program.threads)):
+        with spent.of("judge"):
+            message = judge.message(history, len(program.threads))
+        if message:
             return f"{message}; in the program of seed {program.seed}"
-    return ""

@@ -20,4 +20,4 @@ def signature(suite: str, invariant: str, message: str, places: tuple[str, ...] 
     Where source positions are known, they replace the message, with their line numbers.
     """
     text = "\0".join((suite, invariant, *(places or (pattern(message),))))
-    return hashlib.sha256(text.encode()).hexdigest()[:12]
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:12]

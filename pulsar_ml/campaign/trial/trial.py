@@ -13,6 +13,7 @@ from types import ModuleType
 
 from pulsar_ml.campaign.store.sketch import Sketch, hash_of, union
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, wrong_answers
+from pulsar_ml.campaign.trial.phases import Phases
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import UsageError
@@ -138,6 +139,7 @@ class TrialResult:
             right.
         sketch: sketch of the pairs of operations that overlapped, or of the program's classes of
             executions (see :mod:`pulsar_ml.campaign.store.sketch`).
+        spent: processor time by phase.
     """
 
     suite: str
@@ -162,6 +164,7 @@ class TrialResult:
     judged: int = 0
     unknown: int = 0
     sketch: Sketch = ()
+    spent: Phases = dataclasses.field(default_factory=Phases, compare=False)
 
 
 def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
@@ -174,25 +177,30 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_native(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    program = Program.generate(
-        subject,
-        seed,
-        threads=suite.threads if options.threads is None else options.threads,
-        operations=suite.operations if options.operations is None else options.operations,
-        mix=suite.mix,
-        settings=suite.settings,
-        noise=options.noise,
-    )
-    instance = subject.create(threads=len(program.threads), settings=program.settings)
-    result = run_program(instance, program)
-    violations = running_violations(result) + quiescent_violations(instance, result)
-    del instance
+    spent = Phases()
+    with spent.of("draw"):
+        program = Program.generate(
+            subject,
+            seed,
+            threads=suite.threads if options.threads is None else options.threads,
+            operations=suite.operations if options.operations is None else options.operations,
+            mix=suite.mix,
+            settings=suite.settings,
+            noise=options.noise,
+        )
+    with spent.of("create"):
+        instance = subject.create(threads=len(program.threads), settings=program.settings)
+    with spent.of("run"):
+        result = run_program(instance, program)
+    with spent.of("check"):
+        violations = running_violations(result) + quiescent_violations(instance, result)
+        del instance
     before = judge_counts(suite)
     if not violations:
-        violations = answer_violations(suite, subject, program, noise=options.noise)
+        violations = answer_violations(suite, subject, program, spent, noise=options.noise)
     trial = to_result(suite, options, subject, program, result, violations)
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
-    return dataclasses.replace(trial, judged=judged, unknown=unknown)
+    return dataclasses.replace(trial, judged=judged, unknown=unknown, spent=spent)
 
 
 def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = None) -> TrialResult:
@@ -289,10 +297,10 @@ def quiescent_violations(instance: Instance, result: RunResult) -> tuple[Violati
 
 
 def answer_violations(
-    suite: Suite, subject: Subject, program: Program, *, noise: bool
+    suite: Suite, subject: Subject, program: Program, spent: Phases, *, noise: bool
 ) -> tuple[Violation, ...]:
     """Record short programs of the same seed and compare their histories with the suite's model."""
-    message = wrong_answers(subject, suite, program, noise=noise)
+    message = wrong_answers(subject, suite, program, spent, noise=noise)
     return (Violation(LINEARIZABILITY, message, RUNNING),) if message else ()
 
 

@@ -21,6 +21,7 @@ from pulsar_ml.harness.linearize.following.follower import (
 from pulsar_ml.harness.linearize.following.growing import GrowingFile
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
+from pulsar_ml.terminal.signals import holding
 
 ANSWERS = {LEGAL: CLEAN, ILLEGAL: VIOLATION}
 
@@ -54,7 +55,7 @@ def follow_file(
         progress.update(one.events, in_short(one))
 
     try:
-        with progress:
+        with progress, holding():
             found = follow(source, reader, follower, show)
     finally:
         source.close()

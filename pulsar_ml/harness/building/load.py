@@ -10,6 +10,8 @@ import sys
 from pathlib import Path
 from types import ModuleType
 
+from pulsar_ml.input_files import utf8_path
+
 
 def load_extension(path: Path, name: str | None = None) -> ModuleType:
     """Import the plain extension module at ``path``, for real threads, and return it.
@@ -42,7 +44,8 @@ def load_extension(path: Path, name: str | None = None) -> ModuleType:
 def load_checked(path: Path, name: str | None = None) -> ModuleType:
     """Import the checked extension module at ``path``, after the engine, and return it.
 
-    Its subjects run under the engine. The arguments and errors are those of :func:`load_extension`.
+    Its subjects run under the engine. The arguments and errors are those of :func:`load_extension`;
+    a path that is not UTF-8 is a UsageError.
 
     Warns (:class:`pulsar_ml.harness.building.unseen.UnseenCodeWarning`) of code in the module that
     the engine cannot see.
@@ -50,6 +53,6 @@ def load_checked(path: Path, name: str | None = None) -> ModuleType:
     import pulsar_ml.harness.engine  # noqa: F401
     from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 
-    module = load_extension(path, name)
+    module = load_extension(utf8_path(Path(path).resolve()), name)
     warn_of_unseen_code(Path(path).resolve())
     return module

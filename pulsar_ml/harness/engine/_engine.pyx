@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import threading
 
 cimport cython
@@ -33,6 +34,7 @@ import numpy as np
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import RECORD
 from pulsar_ml.harness.subjects.program import CALL
+from pulsar_ml.input_files import utf8_path
 
 include "names.pxi"
 include "code_places.pxi"

@@ -13,7 +13,7 @@ def locate(pc: int) -> tuple[str, int] | None:
     cdef Dl_info info
     if pc == 0 or dladdr(<const void*><size_t>pc, &info) == 0 or info.dli_fname is NULL:
         return None
-    return info.dli_fname.decode(), pc - <size_t>info.dli_fbase
+    return str(utf8_path(os.fsdecode(info.dli_fname))), pc - <size_t>info.dli_fbase
 
 
 def symbol_at(pc: int) -> str:

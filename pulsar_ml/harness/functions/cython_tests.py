@@ -176,7 +176,7 @@ def built_subjects(
     The arguments and errors are those of :func:`library_subjects`.
     """
     require("build", "Cython", "setuptools", purpose=f"building {source.path.name}")
-    text = source.path.read_text()
+    text = source.path.read_text("utf-8")
     top = []
     for line in text.splitlines():
         if line.strip() and not line.startswith("#"):
@@ -191,8 +191,8 @@ def built_subjects(
     home = Path(into).resolve() / f"{source.path.stem}-{read.hexdigest()[:12]}"
     home.mkdir(parents=True, exist_ok=True)
     path = home / f"{source.path.stem}_tests.pyx"
-    if not path.exists() or path.read_text() != generated:
-        path.write_text(generated)
+    if not path.exists() or path.read_text("utf-8") != generated:
+        path.write_text(generated, "utf-8")
     try:
         built = build_extension(
             path,
@@ -227,7 +227,9 @@ def c_variables(module: Path) -> list[tuple[int, int]]:
     Variables for Python objects are left out: objects live longer than an execution.
     """
     generated = "".join(
-        path.read_text() for path in (module.parent / "c").rglob("*.c*") if path.is_file()
+        path.read_text("utf-8", errors="replace")
+        for path in (module.parent / "c").rglob("*.c*")
+        if path.is_file()
     )
     objects = set(OBJECT_VARIABLE.findall(generated))
     tool = shutil.which("nm")

@@ -114,7 +114,7 @@ def build_library(
     key.update(
         repr((command, source.path, names, found, facts.st_size, facts.st_mtime_ns)).encode()
     )
-    key.update(source.generated.encode())
+    key.update(os.fsencode(source.generated))
     home = Path(into).resolve() / f"{source.path.stem}-{key.hexdigest()[:12]}"
     with only_one_process(home):
         built = kept(home)
@@ -135,7 +135,7 @@ def unit(source: TestSource, names: Sequence[str]) -> str:
     tables = ", ".join(f"&pml_subject_{name}" for name in names)
     return "\n".join(
         [
-            f"#include {json.dumps(str(source.path))}",
+            f'#include "{source.path}"',
             '#include "pulsar_ml/harness/functions/glue.h"',
             *(f"PML_TEST({name}, {scopes[name]}{name})" for name in names),
             f'{linkage}__attribute__((visibility("default"), used))',
@@ -169,7 +169,7 @@ def compile_and_link(home: Path, command: Sequence[str], source: TestSource) -> 
     names = present_tests(source, command)
     if not names:
         raise BuildError(f"{source.path}: its conditions (#if) leave no test; name a flag for them")
-    generated.write_text(unit(source, names))
+    generated.write_text(unit(source, names), "utf-8", errors="surrogateescape")
     reads, compiled, linked = home / "tests.d", home / "tests.o", home / "linked.so"
     kept_globals = home / "globals.o"
     run(
@@ -218,10 +218,11 @@ def run(command: Sequence[str], source: TestSource, home: Path) -> None:
 
 def read_files(rule: Path) -> list[str]:
     """The files that a compilation read, from the rule for make that the compiler wrote."""
-    _, _, names = rule.read_text(encoding="utf-8").partition(":")
-    return [
-        name.replace("\0", " ") for name in names.replace("\\\n", " ").replace("\\ ", "\0").split()
-    ]
+    _, _, names = os.fsdecode(rule.read_bytes()).partition(":")
+    kept = {"\\\n": " ", "\\ ": "\0", "\\#": "#", "$$": "$"}
+    for written, meant in kept.items():
+        names = names.replace(written, meant)
+    return [name.replace("\0", " ") for name in names.split()]
 
 
 def state_of(file: str) -> list[int]:

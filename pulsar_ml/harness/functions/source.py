@@ -21,7 +21,7 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.engine import FAULTS, OFFERED
 from pulsar_ml.harness.functions import LANGUAGES, PYTHON
 from pulsar_ml.harness.functions.table import rows_for
-from pulsar_ml.input_files import bounded_text, one_line
+from pulsar_ml.input_files import bounded_text, one_line, utf8_path
 
 MOST_BYTES = 16 << 20  # length of a source file
 MOST_NAMED = 3  # functions in a message
@@ -117,6 +117,10 @@ class TestSource:
     has_conditions: bool = False
     generated: str = ""
     checked: bool = True
+
+    def __post_init__(self) -> None:
+        if self.language != "python":  # whose files the engine does not name
+            utf8_path(self.path)
 
 
 def read_source(path: Path) -> TestSource:

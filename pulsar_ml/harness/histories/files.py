@@ -47,11 +47,12 @@ FORMATS = (".parquet", ".arrow", ".jsonl", ".edn")
 FORMS = ("parquet", "arrow", "jsonl", "edn", "log")
 
 
-def save_history(history: History, path: Path) -> None:
+def save_history(history: History, path: str | os.PathLike[str]) -> None:
     """Write ``history`` to a file: ``.parquet``, ``.arrow`` or ``.jsonl``.
 
     Raises UsageError for another ending.
     """
+    path = Path(path)
     if path.suffix == ".jsonl":
         save_lines(history, path)
     elif path.suffix in TABLES:
@@ -64,7 +65,7 @@ def save_history(history: History, path: Path) -> None:
 
 
 def load_history(
-    path: Path, *, keyed: bool = False, form: str = "", failed_cas: bool = False
+    path: str | os.PathLike[str], *, keyed: bool = False, form: str = "", failed_cas: bool = False
 ) -> History:
     """Read a history from a file: ``.parquet``, ``.arrow``, ``.jsonl``, or Jepsen's ``.edn``, log.
 
@@ -74,6 +75,7 @@ def load_history(
     is left out, as each operation that failed. Raises UsageError when the file cannot be opened,
     and BadRecordError when it is damaged, truncated, no history, or of a newer version.
     """
+    path = Path(path)
     try:
         form = form or form_of(path)
         if form in ("parquet", "arrow"):

@@ -256,10 +256,12 @@ def history_of(
 
     Stamps that are not all integers of 64 bits are replaced by their ranks, which are exact:
     only the order of stamps has a meaning. Raises UsageError for an interval that ends before it
-    begins, for operations of one thread that overlap, for stamps and threads that are none, and
-    for more than three arguments.
+    begins, for operations of one thread that overlap, for names, stamps and threads that are none,
+    and for more than three arguments.
     """
     operations = list(operations)
+    for index, one in enumerate(operations):
+        refuse_other(index, one)
     names: dict[str, int] = {}
     table = Values()
 
@@ -304,6 +306,19 @@ def history_of(
         numbers=numbers if all(number >= 0 for number in numbers) else (),
         numbered=numbered,
     )
+
+
+def refuse_other(index: int, one: object) -> None:
+    """Raise UsageError for what is no operation, or has another name than a text."""
+    if not isinstance(one, Operation):
+        raise UsageError(f"operation {index} is {one!r:.100}; it should be an Operation")
+    if type(one.name) is not str:
+        raise UsageError(f"operation {index} has the name {one.name!r:.100}; it should be a text")
+    if not isinstance(one.arguments, tuple | list):
+        raise UsageError(
+            f"operation {index}, {one.name}, has the arguments {one.arguments!r:.100}; they should "
+            "be a tuple"
+        )
 
 
 def stamps(operations: Sequence[Operation], shown: Shown) -> tuple[list[int], list[int]]:

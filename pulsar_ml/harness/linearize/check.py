@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
@@ -45,6 +44,7 @@ from pulsar_ml.harness.linearize.verdict import (
     Verdict,
     unexplained,
 )
+from pulsar_ml.harness.models.conformance import refuse_others
 from pulsar_ml.harness.models.model import Keyed, monitor_of
 
 if TYPE_CHECKING:
@@ -80,14 +80,13 @@ def check(
     limits of steps and time in place of the options', and can be read while the check runs. An
     explanation that reaches a limit leaves the answer as it is.
 
-    Raises ModelError when the model breaks its contract, UsageError for operations that the model
-    does not have and for a timeout that is not a positive number, and WorkerError when workers
-    died whose part therefore has no answer, unless another part is illegal.
+    Raises ModelError when the model breaks its contract, UsageError for what is no history or no
+    model and for operations that the model does not have, and WorkerError when workers died whose
+    part therefore has no answer, unless another part is illegal.
     """
     if checker is not None and not checker.fits(history):
         raise ValueError("the checker belongs to histories with other signatures or values")
-    if options.timeout is not None and not 0 < options.timeout < float("inf"):
-        raise UsageError(f"the timeout is {options.timeout}; it should be a number of seconds > 0")
+    refuse_others(history, model)
     effort = effort or Effort.of(options.most_steps, options.timeout)
     found: Finding | None = None
     searches: Searches | None = None
@@ -179,7 +178,7 @@ class Check:
         whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
         if likely >= 0:
             suspect = next(one for one in whole if likely in indices(one))
-            few = min(self.effort.left, GUIDED_STEPS * len(indices(suspect)))
+            few = min(self.effort.left, FIRST_STEPS * len(indices(suspect)))
             found = self.of_part(suspect, few)  # briefly: another part may be easier to refute
             if isinstance(found, Illegal):
                 return found

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 import sys
 from collections import deque
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TypeVar
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,8 @@ from pulsar_ml.harness.linearize.search._native import ANSWERS, Checker
 from pulsar_ml.harness.linearize.searches import REAL_TIME, Searches
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 
-Item = TypeVar("Item")
+Ints = NDArray[np.int64]
+Indices = NDArray[np.int32]
 Searched = tuple[int, list[int], int, int, int]  # the result of a native search
 StateSet = frozenset[tuple[int, int]]  # (state, number of unconstrained calls that led to it)
 
@@ -38,7 +39,7 @@ FEW_UNCONSTRAINED = 8  # up to so many removed calls, their number of effects is
 
 
 def minimal(
-    part: Searches, indices: NDArray[np.int32], criterion: int = REAL_TIME
+    part: Searches, indices: Indices, criterion: int = REAL_TIME
 ) -> tuple[tuple[int, ...], bool]:
     """Return an illegal subset of the illegal ``indices`` of which no call can be removed.
 
@@ -49,8 +50,8 @@ def minimal(
     try:
         with few_states(whole, MORE_STATES):
             shrinking = Shrinking(whole, criterion)
-            core = shrinking.run(indices.tolist())
-            return core, shrinking.complete
+            core = shrinking.run(indices)
+            return tuple(core.tolist()), shrinking.complete
     finally:
         if whole is not part:
             whole.close()
@@ -82,18 +83,25 @@ class Shrinking:
         self.records = part.records
         self.symbols = part.symbols
         self.complete = True
-        self.all_calls: list[int] = []
-        self.unconstrained: set[int] = set()  # symbols of removed calls that may come at any time
+        self.all_calls = np.empty(0, np.int32)
+        self.unconstrained: frozenset[int] = frozenset()  # symbols of removed calls: at any time
         self.answers: dict[tuple[int, int], list[int]] = {}
         self.steps_left = STEPS_OF_ALL
         self.looked_up = 0
         self.most_answers = self.checker.answer_count + MORE_ANSWERS
-        self.verdicts: dict[tuple[tuple[int, ...], frozenset[int]], bool] = {}
+        self.verdicts: dict[tuple[bytes, frozenset[int]], bool] = {}
         # Unconstrained symbols that lead to too many states: any number of times, or that often.
         self.too_unconstrained: list[frozenset[int]] = []
         self.too_many: list[tuple[frozenset[int], int]] = []
 
-    def run(self, indices: list[int]) -> tuple[int, ...]:
+    @cached_property
+    def first_call(self) -> Indices:
+        """The first call of each symbol."""
+        first = np.zeros(int(self.symbols.max(initial=-1)) + 1, np.int32)
+        first[self.symbols[::-1]] = np.arange(len(self.symbols), dtype=np.int32)[::-1]
+        return first
+
+    def run(self, indices: Indices) -> Indices:
         remaining = self.all_calls = indices
         while True:
             before = len(remaining)
@@ -101,24 +109,21 @@ class Shrinking:
             remaining = self.without_units(remaining)
             remaining = self.without_others(remaining)
             if len(remaining) == before:
-                return tuple(remaining)
+                return remaining
 
-    def illegal(self, indices: Sequence[int], unconstrained: set[int]) -> bool:
+    def illegal(self, chosen: Indices, unconstrained: frozenset[int]) -> bool:
         """True when these calls are certainly illegal, with the unconstrained calls at any time."""
-        if not indices:
+        if len(chosen) == 0:
             return False
-        key = tuple(indices), frozenset(unconstrained)
+        key = chosen.tobytes(), unconstrained
         if key not in self.verdicts:
-            self.verdicts[key] = self.prove_illegal(*key)
+            answer = self.answer_of(chosen, unconstrained)
+            if answer not in (LEGAL, ILLEGAL):
+                self.complete = False
+            self.verdicts[key] = answer == ILLEGAL
         return self.verdicts[key]
 
-    def prove_illegal(self, indices: tuple[int, ...], unconstrained: frozenset[int]) -> bool:
-        answer = self.answer_of(np.array(indices, dtype=np.int32), unconstrained)
-        if answer not in (LEGAL, ILLEGAL):
-            self.complete = False
-        return answer == ILLEGAL
-
-    def answer_of(self, chosen: NDArray[np.int32], unconstrained: frozenset[int]) -> str:
+    def answer_of(self, chosen: Indices, unconstrained: frozenset[int]) -> str:
         """Return the answer for some calls; "" or the name of a limit: unknown."""
         part = self.part
         if (
@@ -128,8 +133,7 @@ class Shrinking:
         ):
             return ""
         if part.cells is not None:
-            first = np.unique(self.symbols, return_index=True)
-            at_any_time = first[1][np.isin(first[0], list(unconstrained))].astype(np.int32)
+            at_any_time = self.first_call[sorted(unconstrained)]
             answer, _, steps, _ = part.cells.search(
                 self.records, chosen=chosen, unconstrained=at_any_time, most_steps=STEPS_OF_ONE
             )
@@ -163,9 +167,7 @@ class Shrinking:
         self.steps_left -= result[3]
         return ANSWERS[result[0]]
 
-    def search_unconstrained(
-        self, chosen: NDArray[np.int32], unconstrained: frozenset[int]
-    ) -> Searched:
+    def search_unconstrained(self, chosen: Indices, unconstrained: frozenset[int]) -> Searched:
         """Searches with ``unconstrained`` symbols at any time; StatesFull for too many states."""
         records = np.ascontiguousarray(self.records[chosen])
         removed = np.setdiff1d(self.all_calls, chosen)
@@ -196,63 +198,62 @@ class Shrinking:
             self.answers[key] = self.checker.answer(state, symbol)
         return self.answers[key]
 
-    def without_pure(self, remaining: list[int]) -> list[int]:
-        pure = [index for index in remaining if self.checker.pure[self.symbols[index]]]
+    def are_pure(self, calls: Indices) -> NDArray[np.bool_]:
+        return np.array(self.checker.pure, dtype=bool)[self.symbols[calls]]
 
-        def still(wanted: list[int]) -> bool:
-            removed = set(pure) - set(wanted)
-            return self.illegal(
-                [index for index in remaining if index not in removed], self.unconstrained
-            )
+    def without_pure(self, remaining: Indices) -> Indices:
+        pure = self.are_pure(remaining)
+        wanted = reduced(
+            np.flatnonzero(pure),
+            lambda some: self.illegal(remaining[kept(~pure, some)], self.unconstrained),
+        )
+        return remaining[kept(~pure, wanted)]
 
-        left: list[int] = reduced(pure, still)
-        removed = set(pure) - set(left)
-        return [index for index in remaining if index not in removed]
-
-    def without_units(self, remaining: list[int]) -> list[int]:
+    def without_units(self, remaining: Indices) -> Indices:
         if not hasattr(self.checker.model, "unit"):
             return remaining
-        units: dict[Hashable, list[int]] = {}
-        for index in remaining:
+        numbers: dict[Hashable, int] = {}
+        of_call = np.full(len(remaining), -1)
+        for place, index in enumerate(remaining):
             unit = self.checker.model.unit(self.checker.calls[self.symbols[index]])
             if unit is not None:
-                units.setdefault(unit, []).append(index)
-        names = list(units)
+                of_call[place] = numbers.setdefault(unit, len(numbers))
 
-        def without(wanted: list[Hashable]) -> list[int]:
-            removed = {index for unit in set(names) - set(wanted) for index in units[unit]}
-            return [index for index in remaining if index not in removed]
+        def only(units: Ints) -> Indices:
+            return remaining[(of_call < 0) | np.isin(of_call, units)]
 
-        return without(
-            reduced(names, lambda wanted: self.illegal(without(wanted), self.unconstrained))
-        )
+        units = np.arange(len(numbers))
+        return only(reduced(units, lambda some: self.illegal(only(some), self.unconstrained)))
 
-    def without_others(self, remaining: list[int]) -> list[int]:
-        others = [index for index in remaining if not self.checker.pure[self.symbols[index]]]
+    def without_others(self, remaining: Indices) -> Indices:
+        pure = self.are_pure(remaining)
 
-        def unconstrained_without(wanted: list[int]) -> set[int]:
-            return self.unconstrained | {
-                int(self.symbols[index]) for index in set(others) - set(wanted)
-            }
+        def unconstrained_without(keep: NDArray[np.bool_]) -> frozenset[int]:
+            return self.unconstrained.union(self.symbols[remaining[~keep]].tolist())
 
-        def without(wanted: list[int]) -> list[int]:
-            removed = set(others) - set(wanted)
-            return [index for index in remaining if index not in removed]
+        def still(some: Ints) -> bool:
+            keep = kept(pure, some)
+            return self.illegal(remaining[keep], unconstrained_without(keep))
 
-        wanted = reduced(
-            others, lambda some: self.illegal(without(some), unconstrained_without(some))
-        )
-        self.unconstrained = unconstrained_without(wanted)
-        return without(wanted)
+        keep = kept(pure, reduced(np.flatnonzero(~pure), still))
+        self.unconstrained = unconstrained_without(keep)
+        return remaining[keep]
 
 
-def reduced(items: list[Item], still: Callable[[list[Item]], bool]) -> list[Item]:
+def kept(always: NDArray[np.bool_], places: Ints) -> NDArray[np.bool_]:
+    """Return a mask of the calls that are kept: some always, and those at ``places``."""
+    keep = always.copy()
+    keep[places] = True
+    return keep
+
+
+def reduced(items: Ints, still: Callable[[Ints], bool]) -> Ints:
     """Removes ever smaller runs of items while ``still`` holds for the rest; returns the rest."""
     size = len(items)
     while size:
         at = 0
         while at < len(items):
-            fewer = items[:at] + items[at + size :]
+            fewer = np.concatenate((items[:at], items[at + size :]))
             if still(fewer):
                 items = fewer
             else:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.linearize.checker import MEMORY
 
 
@@ -33,6 +34,18 @@ class Options:
     workers: int = 1
     explain: bool = True
     weaker: bool = True
+
+    def __post_init__(self) -> None:
+        """Raise UsageError for a limit that is none."""
+        for name in ("most_steps", "memory", "workers"):
+            limit = getattr(self, name)
+            if not isinstance(limit, int) or limit < 1:
+                raise UsageError(f"{name} is {limit!r}; it should be an integer >= 1")
+        seconds = self.timeout
+        if seconds is not None and not (
+            isinstance(seconds, int | float) and 0 < seconds < float("inf")
+        ):
+            raise UsageError(f"the timeout is {seconds!r}; it should be a number of seconds > 0")
 
 
 DEFAULT = Options()

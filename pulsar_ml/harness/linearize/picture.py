@@ -8,6 +8,7 @@ from typing import Any
 from pulsar_ml.harness.histories.history import RETURNED, History, overlap, ranks
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, JUST_IN_TIME, LEGAL, UNKNOWN, Verdict
 from pulsar_ml.harness.models.model import describe_call, describe_state
+from pulsar_ml.wording import counted
 
 WIDTH = 110
 MOST_SHOWN = 40
@@ -140,9 +141,9 @@ def advice(history: History, verdict: Verdict, model: Any) -> list[str]:
 
 
 def headline(history: History, verdict: Verdict) -> str:
-    how = f"{len(history)} operations, by {verdict.method}"
+    how = f"{counted(len(history), 'operation')}, by {verdict.method}"
     if verdict.steps:
-        how += f", {verdict.steps} steps"
+        how += f", {counted(verdict.steps, 'step')}"
     if verdict.answer == LEGAL:
         return f"legal: linearizable ({how})"
     if verdict.answer == ILLEGAL:

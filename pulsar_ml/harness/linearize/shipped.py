@@ -172,19 +172,22 @@ def objects_for(model: Any, history: History, memory: int) -> Objects | None:
         records = history.records
         words = np.concatenate([records["arguments"][:, int(keyed)], records["result"][:, 0]])
         ordered = sorted(set(words.tolist()))
-    return Objects(
-        OBJECTS.index(kind),
-        [ACTIONS.index(actions[one.name]) for one in signatures],
-        [RESULTS.index(one.result) for one in signatures],
-        numbers,
-        [truth(one, kind) for one in history.values],
-        [int(one is False) for one in history.values],
-        none=history.values.index(None) if None in history.values else -1,
-        ordered=ordered,
-        initial=first,
-        keyed=keyed,
-        memory=memory,
-    )
+    try:
+        return Objects(
+            OBJECTS.index(kind),
+            [ACTIONS.index(actions[one.name]) for one in signatures],
+            [RESULTS.index(one.result) for one in signatures],
+            numbers,
+            [truth(one, kind) for one in history.values],
+            [int(one is False) for one in history.values],
+            none=history.values.index(None) if None in history.values else -1,
+            ordered=ordered,
+            initial=first,
+            keyed=keyed,
+            memory=memory,
+        )
+    except MemoryError:
+        return None  # the limit is below the first states: the search with the model says so
 
 
 def truth(value: Any, kind: str) -> int:

@@ -94,7 +94,9 @@ class Counter:
             known = "read, add, increment, decrement, add_and_get, get_and_add"
             raise no_operation(self, call.name, known)
         amount: Any = call.arguments[0]
-        after = state + amount
+        if not isinstance(amount, int | float):
+            raise UsageError(f"{call}: a counter takes a number, not {amount!r}")
+        after: Any = state + amount
         answer = {"add": call.result, "add_and_get": after, "get_and_add": state}[call.name]
         return (after,) if call.pending or call.result == answer else ()
 

@@ -7,6 +7,7 @@ import itertools
 from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, ClassVar
 
+from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import Call
 from pulsar_ml.harness.models.cells import no_operation
 
@@ -59,7 +60,12 @@ class KeyValueMap(Pairs):
 
     def appended(self, held: Any, added: Any) -> Any:
         """Return the value after an append to an existing value."""
-        return held + added
+        try:
+            return held + added
+        except TypeError:
+            raise UsageError(
+                f"append() of {added!r} to {held!r}: a text takes a text, and a list a list"
+            ) from None
 
     def partition(self, call: Call) -> Hashable:
         return call.arguments[0]
@@ -233,7 +239,13 @@ class PriorityQueue(Queue):
     def step(self, state: tuple[Any, ...], call: Call) -> Iterable[tuple[Any, ...]]:
         if call.name != self.put:
             return super().step(state, call)
-        at = bisect.bisect_right(state, call.arguments[0])
+        try:
+            at = bisect.bisect_right(state, call.arguments[0])
+        except TypeError:
+            raise UsageError(
+                f"{call}: the values of a priority queue can be compared with one another; "
+                f"{state[0]!r} was inserted, too"
+            ) from None
         return ((*state[:at], call.arguments[0], *state[at:]),)
 
 

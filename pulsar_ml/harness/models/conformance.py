@@ -29,9 +29,7 @@ def check_model(model: Any, history: History, *, seconds: float | None = None) -
     cannot be hashed, or equal states have different hashes; when a pure call changes the state; and
     when a pending call cannot lead to a state that the same call with a result leads to.
     """
-    for name in ("init", "step"):
-        if not callable(getattr(model, name, None)):
-            raise ModelError(f"a model has a method {name}(); {type(model).__name__} has none")
+    refuse_others(history, model)
     if hasattr(model, "equal") != hasattr(model, "hash"):
         raise ModelError("a model with equal() also has hash(), and the other way round")
     check_arguments(model, history)
@@ -53,6 +51,20 @@ def check_model(model: Any, history: History, *, seconds: float | None = None) -
                 if len(seen) < MOST_STATES and not any(same(model, after, other) for other in seen):
                     seen.append(after)
                     waiting.append(after)
+
+
+def refuse_others(history: object, model: object) -> None:
+    """Raise UsageError for what is no history or no model, such as the class of one."""
+    if not isinstance(history, History):
+        raise UsageError(
+            f"a check takes a History, which history_of() and load_history() return, not a "
+            f"{type(history).__name__}"
+        )
+    if isinstance(model, type):
+        raise UsageError(f"a model is an object; {model.__name__} is a class: {model.__name__}()")
+    for name in ("init", "step"):
+        if not callable(getattr(model, name, None)):
+            raise ModelError(f"a model has a method {name}(); {type(model).__name__} has none")
 
 
 def check_arguments(model: Any, history: History) -> None:

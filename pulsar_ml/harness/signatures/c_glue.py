@@ -12,7 +12,7 @@ from pulsar_ml.harness.signatures.signature import SELF, Method, Parameter
 TARGET = "object"  # the structure's name in generated code, which error messages show
 SELF_WORD = re.compile(rf"\b{SELF}\b")
 
-HEAD = """#include {file}
+HEAD = """#include "{file}"
 #include "pulsar_ml/harness/signatures/signatures.h"
 
 typedef {type} PmlObject;
@@ -86,7 +86,7 @@ def unit(
     rows = ",\n".join(row(each, role) for each, role in zip(methods, roles, strict=True))
     return "".join(
         [
-            HEAD.format(file=json.dumps(str(file)), type=type),
+            HEAD.format(file=file, type=type),
             *(
                 OPERATION.format(
                     operation=each.operation,

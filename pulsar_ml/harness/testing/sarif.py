@@ -92,9 +92,9 @@ def rule_of(failure: Failure) -> str:
 
 def fingerprint(failure: Failure) -> str:
     """Return a hash that is equal for failures with equal signatures."""
-    return hashlib.sha256("\n".join((failure.subject, *failure.signature)).encode()).hexdigest()[
-        :32
-    ]
+    text = "\n".join((failure.subject, *failure.signature))
+    # A path may have bytes that are no text.
+    return hashlib.sha256(text.encode(errors="backslashreplace")).hexdigest()[:32]
 
 
 def result_of(failure: Failure) -> dict[str, Any]:

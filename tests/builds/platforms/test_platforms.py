@@ -12,7 +12,18 @@ from pathlib import Path
 import pytest
 
 from tools.interpreters import InterpreterError, Source, download
-from tools.platforms import PAGE, ROOT, Row, counts, left_out, page, question, stored, supported
+from tools.platforms import (
+    PAGE,
+    ROOT,
+    Row,
+    counts,
+    left_out,
+    page,
+    question,
+    stored,
+    supported,
+    was_ended,
+)
 
 ROW = Row(
     "2026-11-23", "0123456789ab", "3.12.1", "yes", "gcc 12.2.0", "x86_64", "Debian 12", 9_000, 0, ""
@@ -66,6 +77,14 @@ def test_sentences_about_tests_that_were_left_out_are_kept(tmp_path: Path) -> No
     log = tmp_path / "log"
     log.write_text("C++ compiler: found\nno Clang: left out are engine/strangers/test_clang.py\n")
     assert left_out(log) == "no Clang"
+
+
+def test_a_run_that_was_ended_is_no_row(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    log.write_text("..F\n!!!!!!!!!!! KeyboardInterrupt !!!!!!!!!!!\n1 failed, 2 passed in 3.0s\n")
+    assert was_ended(log)
+    log.write_text("..F\n1 failed, 2 passed in 3.0s\n")
+    assert not was_ended(log)
 
 
 def test_an_interpreter_tells_its_version(tmp_path: Path) -> None:

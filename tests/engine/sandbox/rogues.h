@@ -79,7 +79,7 @@ PROGRAM(waits_in_library, 2, Cell x;)
 /* It waits until a thread of the system comes, which is no deadlock. */
 PROGRAM(sleeps_in_library, 2, Cell x;)
 {
-    static int (*sleeps)(useconds_t);
+    int (*sleeps)(useconds_t);
     add(s->x, 1, SEQ);
     *(void **)&sleeps = dlsym(RTLD_DEFAULT, "usleep");
     sleeps(1000);

@@ -102,3 +102,26 @@ def test_an_interruption_ends_with_the_answer_so_far(tmp_path: Path) -> None:
         process.send_signal(signal.SIGINT)
         output, _ = process.communicate()
     assert (process.returncode, output[:12]) == (0, "legal so far")
+
+
+def test_an_interruption_within_an_import_ends_with_the_answer_so_far(tmp_path: Path) -> None:
+    path = tmp_path / "h.jsonl"
+    path.write_text(in_lines(*STALE[:2]))
+    (tmp_path / "late.py").write_text(
+        "import os, signal, sys\n"
+        "if 'ended' not in vars(signal):\n"
+        "    signal.ended = True\n"
+        "    os.kill(os.getpid(), signal.SIGINT)\n"
+    )
+    (tmp_path / "model.py").write_text(
+        "from pulsar_ml.harness.models import Register\n"
+        "class Late(Register):\n"
+        "    def step(self, state, call):\n"
+        "        import late\n"
+        "        return super().step(state, call)\n"
+    )
+    arguments = ["linearize", str(path), "--model", f"{tmp_path}/model.py:Late", "--follow"]
+    done = subprocess.run(
+        [sys.executable, "-m", "pulsar_ml", *arguments], capture_output=True, text=True, cwd=ROOT
+    )
+    assert (done.returncode, done.stdout[:12]) == (0, "legal so far")

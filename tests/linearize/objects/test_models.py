@@ -245,3 +245,44 @@ def test_a_model_in_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
             model_named(f"{tmp_path}/{name}")
     found = PathFinder.find_spec("json")
     assert found is not None and found.origin == json.__file__
+
+
+@pytest.mark.parametrize(
+    "model, rows, message",
+    [
+        ("counter", [("add", ("a",))], "add('a'): a counter takes a number, not 'a'"),
+        (
+            "priority-queue",
+            [("insert", ("a",)), ("insert", (1,))],
+            "insert(1): the values of a priority queue can be compared with one another; 'a'",
+        ),
+        (
+            "map",
+            [("put", ("key", 1)), ("append", ("key", "x"))],
+            "append() of 'x' to 1: a text takes a text, and a list a list",
+        ),
+    ],
+)
+def test_a_value_that_a_model_cannot_have_is_named(
+    model: str, rows: list[tuple[str, tuple[object, ...]]], message: str
+) -> None:
+    history = history_of(
+        [Operation(0, *row, None, 2 * at, 2 * at + 1) for at, row in enumerate(rows)]
+    )
+    for judge in (check, lambda history, model: check_model(model, history)):
+        with pytest.raises(UsageError, match=re.escape(message)):
+            judge(history, MODELS[model]())
+
+
+def test_what_is_no_model_and_no_history_is_refused() -> None:
+    with pytest.raises(
+        UsageError, match=r"a model is an object; Register is a class: Register\(\)"
+    ):
+        check(SOME, Register)
+    with pytest.raises(ModelError, match=r"a model has a method init\(\); str has none"):
+        check(SOME, "register")
+    other: Any = [Operation(0, "write", (1,), None, 0, 1)]
+    with pytest.raises(
+        UsageError, match=r"takes a History, which history_of\(\) and .*, not a list"
+    ):
+        check(other, Register())

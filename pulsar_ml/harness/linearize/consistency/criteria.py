@@ -22,6 +22,7 @@ from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import PROGRAM_ORDER, TIME, Searches
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
+from pulsar_ml.harness.models.conformance import refuse_others
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +61,7 @@ def check_criterion(
     compare-and-set registers, one of either for each key, and maps without ``append``. Raises
     UsageError for another model or criterion, and ModelError for a model that breaks its contract.
     """
+    refuse_others(history, model)
     found: Consistency | None = None
     try:
         with alarm(Effort.of(options.most_steps, options.timeout).deadline_ns):

@@ -10,6 +10,7 @@ from pulsar_ml.harness.linearize.consistency.names import CRITERIA, GUARANTEES
 from pulsar_ml.harness.linearize.picture import MOST_SHOWN, lanes, named
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
 from pulsar_ml.harness.models.model import describe_call
+from pulsar_ml.wording import counted
 
 MOST_OF_ORDER = 12  # the most shown calls of an order
 
@@ -18,7 +19,9 @@ def describe_consistency(history: History, found: Consistency, model: Any = None
     """Describe an answer with its witness."""
     name = CRITERIA[found.criterion]
     guarantee = found.criterion in GUARANTEES
-    how = f"{len(history)} operations" + f", {found.steps} steps" * bool(found.steps)
+    how = counted(len(history), "operation")
+    if found.steps:
+        how += f", {counted(found.steps, 'step')}"
     if found.answer == UNKNOWN:
         return f"unknown: {found.reason} ({name}, {how})"
     if found.answer == LEGAL:

@@ -17,6 +17,7 @@ from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL, UNKNOWN
 from pulsar_ml.harness.models import KeyValueMap
 from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.harness.models.model import Keyed, ModelError, describe_call
+from pulsar_ml.wording import counted
 
 MOST_STATES = 4  # states in a text
 FIRST_CALLS = 50  # calls on which the model is checked first
@@ -165,7 +166,7 @@ def follow(
 
 def describe_followed(found: Followed, model: Any) -> str:
     """Describe the answer so far in words, with a drawing of the contradiction."""
-    how = f"{found.events} events, {found.operations} operations"
+    how = f"{counted(found.events, 'event')}, {counted(found.operations, 'operation')}"
     if found.answer == LEGAL:
         return f"legal so far: linearizable ({how})"
     if found.answer == UNKNOWN:

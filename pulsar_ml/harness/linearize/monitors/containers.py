@@ -135,10 +135,7 @@ def lifo(values: Values, sure: Ints, times: int) -> Judgement:
     stretch = without_bottom(sure)
     if len(stretch) == 0:
         return LEGAL
-    needed = reduced(
-        stretch.tolist(), lambda some: len(without_bottom(np.array(some, np.int64))) > 0
-    )
-    return values.witness(np.array(needed))
+    return values.witness(reduced(stretch, lambda some: len(without_bottom(some)) > 0))
 
 
 def priorities(view: View, values: Values, rank: Ints, empty: Ints, times: int) -> Judgement:
@@ -160,20 +157,19 @@ def priorities(view: View, values: Values, rank: Ints, empty: Ints, times: int) 
 
     failed = earliest(*intervals(order), times)
     if failed >= 0:
-        lesser = order[:failed].tolist()
+        late = order[failed : failed + 1]
 
-        def still_late(some: list[int]) -> bool:
-            chosen = np.array([*some, order[failed]], np.int64)
-            return earliest(*intervals(chosen), times) >= 0
+        def still_late(some: Ints) -> bool:
+            return earliest(*intervals(np.concatenate((some, late))), times) >= 0
 
-        return values.witness(np.array([*reduced(lesser, still_late), order[failed]], np.int64))
+        return values.witness(np.concatenate((reduced(order[:failed], still_late), late)))
     found = nowhere_empty(*intervals(order), view.invoked[empty], view.returned[empty], times)
     if found < 0:
         return LEGAL
     call = empty[found : found + 1]
 
-    def still_there(some: list[int]) -> bool:
-        chosen = intervals(np.array(some, np.int64))
+    def still_there(some: Ints) -> bool:
+        chosen = intervals(some)
         return nowhere_empty(*chosen, view.invoked[call], view.returned[call], times) >= 0
 
-    return values.witness(np.array(reduced(order.tolist(), still_there), np.int64), int(call[0]))
+    return values.witness(reduced(order, still_there), int(call[0]))

@@ -21,6 +21,9 @@ from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
+from pulsar_ml.harness.linearize.objects.lane_progress cimport (
+    LaneProgress, has_sooner, progress_free, progress_start,
+)
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
@@ -80,9 +83,7 @@ cdef struct Nested:
     Pool exits
     int32_t* waiting      # nodes to be searched, the last one first
     int64_t n_waiting, waiting_room
-    int32_t* at           # of the present configuration: the next call of each lane
-    uint32_t* key         # the progress in each lane
-    uint64_t* factor      # by lane
+    LaneProgress way      # of the present configuration
     int32_t* order        # the lanes that are possible
     int32_t lanes_room
     int32_t found         # the node at which all calls have their places
@@ -96,33 +97,19 @@ cdef inline void nested_free(Nested* s) noexcept nogil:
     pool_free(&s.callers)
     pool_free(&s.exits)
     array_free(s.waiting, s.waiting_room * <int64_t>sizeof(int32_t))
-    free(s.at)
-    free(s.key)
-    free(s.factor)
+    progress_free(&s.way)
     free(s.order)
     memset(s, 0, sizeof(Nested))
 
 
 cdef inline bint nested_reserve(Nested* s) noexcept nogil:
-    cdef size_t n = <size_t>s.lanes.n + 8
-    cdef size_t i
-    if s.lanes.n <= s.lanes_room and s.at is not NULL:
-        return True
-    free(s.at)
-    free(s.key)
-    free(s.factor)
-    free(s.order)
-    s.at = <int32_t*>malloc(n * sizeof(int32_t))
-    s.key = <uint32_t*>malloc(n * sizeof(uint32_t))
-    s.factor = <uint64_t*>malloc(n * sizeof(uint64_t))
-    s.order = <int32_t*>malloc(n * sizeof(int32_t))
-    s.lanes_room = <int32_t>n
-    if s.at is NULL or s.key is NULL or s.factor is NULL or s.order is NULL:
-        s.lanes_room = 0
+    if not progress_start(&s.way, s.lanes.n):
         return False
-    for i in range(n):
-        s.factor[i] = mixed(<uint64_t>(i + 1) * 0x9E3779B97F4A7C15ULL) | 1
-    return True
+    if s.lanes.n > s.lanes_room or s.order is NULL:
+        free(s.order)
+        s.lanes_room = s.lanes.n + 8
+        s.order = <int32_t*>malloc(<size_t>s.lanes_room * sizeof(int32_t))
+    return s.order is not NULL
 
 
 cdef inline Node* node_at(const Nested* s, int32_t node) noexcept nogil:
@@ -208,9 +195,9 @@ cdef inline bint is_its_value(const Nested* s, int32_t pushed, int32_t value) no
 cdef inline int32_t config_after(Nested* s, uint64_t hash, int32_t lane) noexcept nogil:
     cdef bint entered
     cdef int32_t config
-    s.key[lane] += 1
-    config = <int32_t>pool_add(s.configs, s.key, mixed(hash + s.factor[lane]), &entered)
-    s.key[lane] -= 1
+    s.way.key[lane] += 1
+    config = <int32_t>pool_add(s.configs, s.way.key, mixed(hash + s.way.factor[lane]), &entered)
+    s.way.key[lane] -= 1
     return config
 
 
@@ -230,8 +217,7 @@ cdef inline bint nested_start(Nested* s, Lanes* lanes, Pool* configs, const Effe
     pool_shape(&s.frames, sizeof(int32_t), sizeof(Frame) + 4, limit)
     pool_shape(&s.callers, 2 * sizeof(int32_t), sizeof(Caller), limit)
     pool_shape(&s.exits, 3 * sizeof(int32_t), sizeof(Exit), limit)
-    memset(s.key, 0, <size_t>lanes.n * sizeof(uint32_t))
-    if pool_add(configs, s.key, mixed(0), &entered) < 0:
+    if pool_add(configs, s.way.key, mixed(0), &entered) < 0:
         return False
     if frame_add(s, 0, NONE, NONE, &entered) != BOTTOM:
         return False
@@ -307,34 +293,21 @@ cdef inline bint go_out(Nested* s, int32_t node, int32_t config, int32_t value,
     return True
 
 
-# True when an equivalent call is possible, too, and returns sooner.
-cdef inline bint has_sooner(const Nested* s, int32_t lane, int64_t first) noexcept nogil:
-    cdef const Op* op = &s.lanes.ops[s.at[lane]]
-    cdef const Op* twin
-    cdef int32_t other
-    for other in range(s.lanes.n):
-        twin = &s.lanes.ops[s.at[other]]
-        if (twin.symbol == op.symbol and other != lane and twin.invoked <= first
-                and (twin.returned < op.returned or (twin.returned == op.returned and other < lane))):
-            return True
-    return False
-
-
 # A push that need not be there, and directly behind it the pop in ``lane``, which takes its value.
 # False without memory.
 cdef inline bint pass_by(Nested* s, int32_t node, uint64_t hash, int32_t lane, int64_t first) noexcept nogil:
-    cdef int32_t value = s.effects[s.lanes.ops[s.at[lane]].symbol].takes
+    cdef int32_t value = s.effects[s.lanes.ops[s.way.at[lane]].symbol].takes
     cdef int32_t other, config
     cdef const Op* op
     for other in range(s.lanes.n):
-        op = &s.lanes.ops[s.at[other]]
+        op = &s.lanes.ops[s.way.at[other]]
         if (op.returned == INT64_MAX and op.invoked <= first and op.symbol >= 0
                 and s.effects[op.symbol].puts == value):
-            s.key[lane] += 1
-            config = config_after(s, hash + s.factor[lane], other)
-            s.key[lane] -= 1
+            s.way.key[lane] += 1
+            config = config_after(s, hash + s.way.factor[lane], other)
+            s.way.key[lane] -= 1
             return config >= 0 and node_add(
-                s, node_at(s, node).frame, config, node, s.at[other], NONE, s.at[lane]
+                s, node_at(s, node).frame, config, node, s.way.at[other], NONE, s.way.at[lane]
             )
     return True
 
@@ -349,42 +322,42 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
     cdef int32_t lane, config, i
     cdef const Op* op
     cdef const Effect* effect
-    memcpy(s.key, pool_at(s.configs, node_at(s, node).config), <size_t>lanes.n * sizeof(uint32_t))
+    memcpy(s.way.key, pool_at(s.configs, node_at(s, node).config), <size_t>lanes.n * sizeof(uint32_t))
     for lane in range(lanes.n):
-        s.at[lane] = lanes.start[lane] + <int32_t>s.key[lane]
-        hash += s.key[lane] * s.factor[lane]
-        first = min(first, lanes.ops[s.at[lane]].returned)
+        s.way.at[lane] = lanes.start[lane] + <int32_t>s.way.key[lane]
+        hash += s.way.key[lane] * s.way.factor[lane]
+        first = min(first, lanes.ops[s.way.at[lane]].returned)
     if first == INT64_MAX:
         s.found = node
         return ANSWER_LEGAL
     for lane in range(lanes.n):
-        op = &lanes.ops[s.at[lane]]
+        op = &lanes.ops[s.way.at[lane]]
         if op.invoked > first or op.symbol < 0:
             continue
         effect = &s.effects[op.symbol]
         if effect.takes == NOTHING and frame == BOTTOM:
             # It changes nothing, so it is taken at once.
             config = config_after(s, hash, lane)
-            if config < 0 or not node_add(s, BOTTOM, config, node, NONE, NONE, s.at[lane]):
+            if config < 0 or not node_add(s, BOTTOM, config, node, NONE, NONE, s.way.at[lane]):
                 return OUT_OF_MEMORY
             return ANSWER_ILLEGAL
         if effect.takes == NOTHING or (effect.takes == ANYTHING and frame == BOTTOM):
             continue
         if effect.puts >= 0 and op.returned == INT64_MAX:
             continue  # it is placed directly before the pop of its value
-        if has_sooner(s, lane, first):
+        if has_sooner(lanes, s.way.at, lane, first):
             continue
         i = n
         n += 1
-        while i > 0 and lanes.ops[s.at[s.order[i - 1]]].moment > op.moment:
+        while i > 0 and lanes.ops[s.way.at[s.order[i - 1]]].moment > op.moment:
             s.order[i] = s.order[i - 1]
             i -= 1
         s.order[i] = lane
     # The call that returns first waits last, so that it is searched first.
     for i in range(n - 1, -1, -1):
         lane = s.order[i]
-        effect = &s.effects[lanes.ops[s.at[lane]].symbol]
-        if effect.takes >= 0 and lanes.ops[s.at[lane]].returned != INT64_MAX:
+        effect = &s.effects[lanes.ops[s.way.at[lane]].symbol]
+        if effect.takes >= 0 and lanes.ops[s.way.at[lane]].returned != INT64_MAX:
             if not pass_by(s, node, hash, lane, first):
                 return OUT_OF_MEMORY
         if effect.puts < 0 and frame == BOTTOM:
@@ -393,9 +366,9 @@ cdef inline int lead_on(Nested* s, int32_t node) noexcept nogil:
         if config < 0:
             return OUT_OF_MEMORY
         if effect.puts >= 0:
-            if not go_in(s, node, config, s.at[lane]):
+            if not go_in(s, node, config, s.way.at[lane]):
                 return OUT_OF_MEMORY
-        elif not go_out(s, node, config, effect.takes, s.at[lane]):
+        elif not go_out(s, node, config, effect.takes, s.way.at[lane]):
             return OUT_OF_MEMORY
     return ANSWER_ILLEGAL
 

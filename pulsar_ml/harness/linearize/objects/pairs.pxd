@@ -17,13 +17,17 @@
 # legal order they can change places; takes of one value likewise. So a choice is a choice of a
 # value.
 
-from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
+from pulsar_ml.harness.linearize.objects.lane_progress cimport (
+    NO_LANE, LaneProgress, first_return_of, has_sooner, op_of, progress_free, progress_start, put_with,
+    step_lane,
+)
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
@@ -31,10 +35,6 @@ from pulsar_ml.harness.linearize.search.depth cimport (
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, Lanes, Op, lanes_build, lanes_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport Table
-
-
-cdef enum:
-    NO_LANE = -1
 
 
 cdef struct Pair:
@@ -57,17 +57,14 @@ cdef struct Pairs:
     Lanes takes
     int32_t* chosen       # scratch: the calls of the puts, then those of the takes
     int32_t chosen_room
-    int32_t* at           # the next call of each lane: of the puts, then of the takes
-    uint32_t* key         # the progress in each lane
-    uint64_t* factor      # by lane
+    LaneProgress way      # in the lanes of the puts, then in those of the takes
     Choice* choices       # of the present configuration
-    int32_t lanes_room
+    int32_t choices_room
     int32_t n_choices
     Pair* pairs
     int64_t depth, room
     int64_t last_put, last_take
     int32_t left          # the number of missing takes that returned
-    uint64_t hash
     int64_t spent
     Deadline deadline
 
@@ -76,34 +73,21 @@ cdef inline void pairs_free(Pairs* p) noexcept nogil:
     lanes_free(&p.puts)
     lanes_free(&p.takes)
     free(p.chosen)
-    free(p.at)
-    free(p.key)
-    free(p.factor)
+    progress_free(&p.way)
     free(p.choices)
     array_free(p.pairs, p.room * <int64_t>sizeof(Pair))
     memset(p, 0, sizeof(Pairs))
 
 
 cdef inline bint pairs_reserve(Pairs* p) noexcept nogil:
-    cdef size_t n = <size_t>p.puts.n + <size_t>p.takes.n
-    cdef size_t i
-    if <int32_t>n > p.lanes_room or p.at is NULL:
-        n += 8
-        free(p.at)
-        free(p.key)
-        free(p.factor)
+    cdef int32_t n = p.puts.n + p.takes.n
+    if not progress_start(&p.way, n):
+        return False
+    if n > p.choices_room or p.choices is NULL:
         free(p.choices)
-        p.at = <int32_t*>malloc(n * sizeof(int32_t))
-        p.key = <uint32_t*>malloc(n * sizeof(uint32_t))
-        p.factor = <uint64_t*>malloc(n * sizeof(uint64_t))
-        p.choices = <Choice*>malloc(n * sizeof(Choice))
-        p.lanes_room = <int32_t>n
-        if p.at is NULL or p.key is NULL or p.factor is NULL or p.choices is NULL:
-            p.lanes_room = 0
-            return False
-        for i in range(n):
-            p.factor[i] = mixed(<uint64_t>(i + 1) * 0x9E3779B97F4A7C15ULL) | 1
-    return True
+        p.choices = <Choice*>malloc((<size_t>n + 8) * sizeof(Choice))
+        p.choices_room = n + 8 if p.choices is not NULL else 0
+    return p.choices is not NULL
 
 
 # Prepares a search for an order of these calls; False without memory.
@@ -137,47 +121,27 @@ cdef inline bint pairs_start(Pairs* p, Pool* seen, const Table* table, const Eff
     if not pairs_reserve(p):
         return False
     for lane in range(p.puts.n):
-        p.at[lane] = p.puts.start[lane]
+        p.way.at[lane] = p.puts.start[lane]
     for lane in range(p.takes.n):
-        p.at[p.puts.n + lane] = p.takes.start[lane]
-    memset(p.key, 0, (<size_t>p.puts.n + <size_t>p.takes.n) * sizeof(uint32_t))
+        p.way.at[p.puts.n + lane] = p.takes.start[lane]
     pool_shape(seen, (<size_t>p.puts.n + <size_t>p.takes.n) * sizeof(uint32_t), 8, limit)
     p.depth = p.spent = 0
     p.last_put = p.last_take = INT64_MIN
     p.left = p.takes.required
-    p.hash = 0
     return True
 
 
+# The next call of each lane of the takes.
+cdef inline const int32_t* takes_at(const Pairs* p) noexcept nogil:
+    return p.way.at + p.puts.n
+
+
 cdef inline const Op* put_of(const Pairs* p, int32_t lane) noexcept nogil:
-    return &p.puts.ops[p.at[lane]]
+    return op_of(&p.puts, p.way.at, lane)
 
 
 cdef inline const Op* take_of(const Pairs* p, int32_t lane) noexcept nogil:
-    return &p.takes.ops[p.at[p.puts.n + lane]]
-
-
-cdef inline int64_t first_put_return(const Pairs* p) noexcept nogil:
-    cdef int64_t first = INT64_MAX
-    cdef int32_t lane
-    for lane in range(p.puts.n):
-        first = min(first, put_of(p, lane).returned)
-    return first
-
-
-cdef inline int64_t first_take_return(const Pairs* p) noexcept nogil:
-    cdef int64_t first = INT64_MAX
-    cdef int32_t lane
-    for lane in range(p.takes.n):
-        first = min(first, take_of(p, lane).returned)
-    return first
-
-
-# Moves one lane of all on, or back.
-cdef inline void advance(Pairs* p, int32_t lane, int32_t by) noexcept nogil:
-    p.at[lane] += by
-    p.key[lane] += <uint32_t>by
-    p.hash += <uint64_t>(<int64_t>by) * p.factor[lane]
+    return op_of(&p.takes, takes_at(p), lane)
 
 
 # The lane of a take that found nothing and may do so now, or NO_LANE. It is taken at once: behind
@@ -193,20 +157,6 @@ cdef inline int32_t empty_now(const Pairs* p, const Effect* effects, int64_t fir
         if op.invoked <= first and op.symbol >= 0 and effects[op.symbol].takes == NOTHING:
             return lane
     return NO_LANE
-
-
-# The possible put of the value that returns first, or NO_LANE.
-cdef inline int32_t put_with(const Pairs* p, const Effect* effects, int32_t value,
-                             int64_t until) noexcept nogil:
-    cdef int32_t found = NO_LANE
-    cdef int32_t lane
-    cdef const Op* op
-    for lane in range(p.puts.n):
-        op = put_of(p, lane)
-        if op.invoked <= until and op.symbol >= 0 and effects[op.symbol].puts == value:
-            if found == NO_LANE or op.returned < put_of(p, found).returned:
-                found = lane
-    return found
 
 
 cdef inline bint is_chosen(const Pairs* p, int32_t value) noexcept nogil:
@@ -237,10 +187,9 @@ cdef inline void add_choice(Pairs* p, int32_t put, int32_t take, int32_t value) 
 cdef inline void find_choices(Pairs* p, const Effect* effects, int64_t first_put,
                               int64_t first_take) noexcept nogil:
     cdef int64_t until = min(first_put, first_take)
-    cdef int32_t lane, other, put, value
+    cdef int32_t lane, put, value
     cdef int32_t open_ = NO_LANE
     cdef const Op* op
-    cdef const Op* twin
     p.n_choices = 0
     for lane in range(p.takes.n):
         op = take_of(p, lane)
@@ -252,16 +201,11 @@ cdef inline void find_choices(Pairs* p, const Effect* effects, int64_t first_put
             continue
         if value < 0:
             continue
-        for other in range(p.takes.n):
-            twin = take_of(p, other)
-            if (other != lane and twin.symbol == op.symbol and twin.invoked <= first_take
-                    and (twin.returned < op.returned
-                         or (twin.returned == op.returned and other < lane))):
-                break
-        else:
-            put = put_with(p, effects, value, until)
-            if put != NO_LANE and not is_chosen(p, value):
-                add_choice(p, put, lane, value)
+        if has_sooner(&p.takes, takes_at(p), lane, first_take):
+            continue
+        put = put_with(&p.puts, p.way.at, effects, value, until)
+        if put != NO_LANE and not is_chosen(p, value):
+            add_choice(p, put, lane, value)
     if open_ == NO_LANE:
         return
     # An open call takes what no other call can take now.
@@ -269,7 +213,7 @@ cdef inline void find_choices(Pairs* p, const Effect* effects, int64_t first_put
         op = put_of(p, lane)
         if op.invoked <= until and op.symbol >= 0 and not is_chosen(p, effects[op.symbol].puts):
             value = effects[op.symbol].puts
-            add_choice(p, put_with(p, effects, value, until), open_, value)
+            add_choice(p, put_with(&p.puts, p.way.at, effects, value, until), open_, value)
 
 
 cdef inline bint pairs_room(Pairs* p) noexcept nogil:
@@ -293,10 +237,10 @@ cdef inline void append(Pairs* p, int32_t put, int32_t take, int32_t choice) noe
     pair.choice = choice
     if put != NO_LANE:
         p.last_put = max(p.last_put, put_of(p, put).invoked)
-        advance(p, put, 1)
+        step_lane(&p.way, put, 1)
     p.last_take = max(p.last_take, take_of(p, take).invoked)
     p.left -= take_of(p, take).returned != INT64_MAX
-    advance(p, p.puts.n + take, 1)
+    step_lane(&p.way, p.puts.n + take, 1)
     p.depth += 1
 
 
@@ -305,8 +249,8 @@ cdef inline void take_back(Pairs* p) noexcept nogil:
     p.depth -= 1
     pair = &p.pairs[p.depth]
     if pair.put != NO_LANE:
-        advance(p, pair.put, -1)
-    advance(p, p.puts.n + pair.take, -1)
+        step_lane(&p.way, pair.put, -1)
+    step_lane(&p.way, p.puts.n + pair.take, -1)
     p.left += take_of(p, pair.take).returned != INT64_MAX
     p.last_put = pair.last_put
     p.last_take = pair.last_take
@@ -327,8 +271,8 @@ cdef inline int pairs_run(Pairs* p, Pool* seen, const Effect* effects, int64_t m
         if not pairs_room(p):
             return OUT_OF_MEMORY
         p.spent += 1
-        first_put = first_put_return(p)
-        first_take = first_take_return(p)
+        first_put = first_return_of(&p.puts, p.way.at)
+        first_take = first_return_of(&p.takes, takes_at(p))
         if choice == 0:
             lane = empty_now(p, effects, min(first_put, first_take))
             if lane != NO_LANE:
@@ -337,7 +281,7 @@ cdef inline int pairs_run(Pairs* p, Pool* seen, const Effect* effects, int64_t m
         find_choices(p, effects, first_put, first_take)
         while choice < p.n_choices:
             append(p, p.choices[choice].put, p.choices[choice].take, choice)
-            if pool_add(seen, p.key, mixed(p.hash), &entered) < 0:
+            if pool_add(seen, p.way.key, mixed(p.way.hash), &entered) < 0:
                 return OUT_OF_MEMORY
             if entered:
                 break
@@ -398,7 +342,7 @@ cdef inline int32_t pairs_place(Pairs* p, Placed* places, int32_t placed) noexce
         append(p, pair.put, pair.take, pair.choice)
     # The puts without a take, by their invocations.
     for lane in range(p.puts.n):
-        at = p.at[lane]
+        at = p.way.at[lane]
         while p.puts.ops[at].symbol >= 0:
             op = &p.puts.ops[at]
             if op.returned != INT64_MAX:

@@ -16,6 +16,10 @@ from pulsar_ml.harness.linearize.cells._parts cimport Placed
 from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.limits.arrays cimport array_free, array_grown
 from pulsar_ml.harness.linearize.objects.pairs cimport by_moment
+from pulsar_ml.harness.linearize.objects.lane_progress cimport (
+    NO_LANE, LaneProgress, first_return_of, has_sooner, op_of, progress_free, progress_start, put_with,
+    set_word, step_lane,
+)
 from pulsar_ml.harness.linearize.objects.takes cimport ANYTHING, NOTHING, Effect
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME,
@@ -25,12 +29,11 @@ from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool
 
 
 cdef enum:
-    NO_CALL = -1
     AT_ONCE = -1          # a choice without another one
 
 
 cdef struct Move:
-    int32_t put           # lanes, or NO_CALL
+    int32_t put           # lanes, or NO_LANE
     int32_t take
     int32_t value         # that it takes or puts; -1: none
     int32_t choice
@@ -40,11 +43,9 @@ cdef struct Move:
 cdef struct Ranked:
     Lanes* lanes
     const Effect* effects
-    int32_t* at           # the next call of each lane
-    uint32_t* key         # the progress in each lane, and the values that open calls took plus 1
-    uint64_t* factor
+    LaneProgress way      # its further words: the values that open calls took, plus 1
     Move* choices         # of the present configuration
-    int32_t lanes_room
+    int32_t choices_room
     int32_t n_choices
     int32_t opens         # the number of open calls that may take a value
     int32_t* count        # by value: how often it is there
@@ -54,15 +55,12 @@ cdef struct Ranked:
     Move* moves
     int64_t depth, room
     int32_t left          # the number of missing takes that returned
-    uint64_t hash
     int64_t spent
     Deadline deadline
 
 
 cdef inline void ranked_free(Ranked* r) noexcept nogil:
-    free(r.at)
-    free(r.key)
-    free(r.factor)
+    progress_free(&r.way)
     free(r.choices)
     free(r.count)
     free(r.there)
@@ -71,24 +69,15 @@ cdef inline void ranked_free(Ranked* r) noexcept nogil:
 
 
 cdef inline bint ranked_reserve(Ranked* r) noexcept nogil:
-    cdef size_t n = <size_t>r.lanes.n + <size_t>r.opens
-    cdef size_t i
-    if <int32_t>n > r.lanes_room or r.at is NULL:
-        n += 8
-        free(r.at)
-        free(r.key)
-        free(r.factor)
+    cdef int32_t n = r.lanes.n + r.opens
+    if not progress_start(&r.way, n):
+        return False
+    if n > r.choices_room or r.choices is NULL:
         free(r.choices)
-        r.at = <int32_t*>malloc(n * sizeof(int32_t))
-        r.key = <uint32_t*>malloc(n * sizeof(uint32_t))
-        r.factor = <uint64_t*>malloc(n * sizeof(uint64_t))
-        r.choices = <Move*>malloc(2 * n * sizeof(Move))
-        r.lanes_room = <int32_t>n
-        if r.at is NULL or r.key is NULL or r.factor is NULL or r.choices is NULL:
-            r.lanes_room = 0
+        r.choices = <Move*>malloc(2 * (<size_t>n + 8) * sizeof(Move))
+        r.choices_room = n + 8 if r.choices is not NULL else 0
+        if r.choices is NULL:
             return False
-        for i in range(n):
-            r.factor[i] = mixed(<uint64_t>(i + 1) * 0x9E3779B97F4A7C15ULL) | 1
     if r.n_values + 64 > r.values_room:
         free(r.count)
         free(r.there)
@@ -120,24 +109,16 @@ cdef inline bint ranked_start(Ranked* r, Lanes* lanes, Pool* seen, const Effect*
     if not ranked_reserve(r):
         return False
     for lane in range(lanes.n):
-        r.at[lane] = lanes.start[lane]
-    memset(r.key, 0, (<size_t>lanes.n + <size_t>r.opens) * sizeof(uint32_t))
+        r.way.at[lane] = lanes.start[lane]
     memset(r.count, 0, <size_t>n_values * sizeof(int32_t))
     memset(r.there, 0, (<size_t>n_values // 64 + 1) * sizeof(uint64_t))
     pool_shape(seen, (<size_t>lanes.n + <size_t>r.opens) * sizeof(uint32_t), 8, limit)
     r.depth = r.spent = 0
-    r.hash = 0
     return True
 
 
 cdef inline const Op* next_of(const Ranked* r, int32_t lane) noexcept nogil:
-    return &r.lanes.ops[r.at[lane]]
-
-
-cdef inline void step_lane(Ranked* r, int32_t lane, int32_t by) noexcept nogil:
-    r.at[lane] += by
-    r.key[lane] += <uint32_t>by
-    r.hash += <uint64_t>(<int64_t>by) * r.factor[lane]
+    return op_of(r.lanes, r.way.at, lane)
 
 
 cdef inline void add_value(Ranked* r, int32_t value, int32_t by) noexcept nogil:
@@ -148,29 +129,24 @@ cdef inline void add_value(Ranked* r, int32_t value, int32_t by) noexcept nogil:
         r.there[value >> 6] &= ~(<uint64_t>1 << (value & 63))
 
 
-cdef inline void set_key(Ranked* r, int32_t at, uint32_t word) noexcept nogil:
-    r.hash += (<uint64_t>word - <uint64_t>r.key[at]) * r.factor[at]
-    r.key[at] = word
-
-
 # Keeps a value that an open call took, in ascending order, or forgets it.
 cdef inline void keep_taken(Ranked* r, int32_t value, bint forget) noexcept nogil:
     cdef int32_t end = r.lanes.n + r.opens
     cdef int32_t at = end - 1
     cdef uint32_t word = <uint32_t>value + 1
     if forget:
-        while r.key[at] != word:
+        while r.way.key[at] != word:
             at -= 1
         while at > r.lanes.n:
-            set_key(r, at, r.key[at - 1])
+            set_word(&r.way, at, r.way.key[at - 1])
             at -= 1
-        set_key(r, at, 0)
+        set_word(&r.way, at, 0)
         return
     at = r.lanes.n
-    while at + 1 < end and r.key[at + 1] < word:
-        set_key(r, at, r.key[at + 1])
+    while at + 1 < end and r.way.key[at + 1] < word:
+        set_word(&r.way, at, r.way.key[at + 1])
         at += 1
-    set_key(r, at, word)
+    set_word(&r.way, at, word)
 
 
 # The least value that is there; n_values: none.
@@ -183,27 +159,6 @@ cdef inline int32_t least(const Ranked* r) noexcept nogil:
                 bit += 1
             return 64 * word + bit
     return r.n_values
-
-
-cdef inline int64_t first_end(const Ranked* r) noexcept nogil:
-    cdef int64_t first = INT64_MAX
-    cdef int32_t lane
-    for lane in range(r.lanes.n):
-        first = min(first, next_of(r, lane).returned)
-    return first
-
-
-# The possible put of the value that returns first, or NO_CALL.
-cdef inline int32_t put_for(const Ranked* r, int32_t value, int64_t first) noexcept nogil:
-    cdef int32_t found = NO_CALL
-    cdef int32_t lane
-    cdef const Op* op
-    for lane in range(r.lanes.n):
-        op = next_of(r, lane)
-        if op.invoked <= first and op.symbol >= 0 and r.effects[op.symbol].puts == value:
-            if found == NO_CALL or op.returned < next_of(r, found).returned:
-                found = lane
-    return found
 
 
 # Adds a choice in the order of the returns of the takes.
@@ -220,25 +175,13 @@ cdef inline void add_move(Ranked* r, int32_t put, int32_t take, int32_t value,
     r.choices[i].returned = returned
 
 
-cdef inline bint has_earlier(const Ranked* r, int32_t lane, int64_t first) noexcept nogil:
-    cdef const Op* op = next_of(r, lane)
-    cdef const Op* twin
-    cdef int32_t other
-    for other in range(r.lanes.n):
-        twin = next_of(r, other)
-        if (twin.symbol == op.symbol and other != lane and twin.invoked <= first
-                and (twin.returned < op.returned or (twin.returned == op.returned and other < lane))):
-            return True
-    return False
-
-
 # Finds what may come next. Returns the lane of a take that finds nothing, which is taken at once,
-# or NO_CALL.
+# or NO_LANE.
 cdef inline int32_t find_moves(Ranked* r) noexcept nogil:
-    cdef int64_t first = first_end(r)
+    cdef int64_t first = first_return_of(r.lanes, r.way.at)
     cdef int32_t front = least(r)
     cdef int32_t lane, other, put, value
-    cdef int32_t due = NO_CALL
+    cdef int32_t due = NO_LANE
     cdef const Op* op
     cdef const Effect* effect
     r.n_choices = 0
@@ -248,35 +191,35 @@ cdef inline int32_t find_moves(Ranked* r) noexcept nogil:
             continue
         effect = &r.effects[op.symbol]
         if effect.puts >= 0:
-            if op.returned == first and first != INT64_MAX and due == NO_CALL:
+            if op.returned == first and first != INT64_MAX and due == NO_LANE:
                 due = lane
             continue
         if effect.takes == NOTHING:
             if front == r.n_values:
                 return lane
             continue
-        if has_earlier(r, lane, first):
+        if has_sooner(r.lanes, r.way.at, lane, first):
             continue
         if effect.takes == ANYTHING:
             if front < r.n_values:
-                add_move(r, NO_CALL, lane, front, op.returned)
+                add_move(r, NO_LANE, lane, front, op.returned)
             for other in range(r.lanes.n):
                 if next_of(r, other).symbol < 0:
                     continue
                 value = r.effects[next_of(r, other).symbol].puts
                 # A put that need not be there is not put to be taken.
-                if (0 <= value < front and put_for(r, value, first) == other
+                if (0 <= value < front and put_with(r.lanes, r.way.at, r.effects, value, first) == other
                         and next_of(r, other).returned != INT64_MAX):
                     add_move(r, other, lane, value, op.returned)
         elif effect.takes == front:
-            add_move(r, NO_CALL, lane, front, op.returned)
+            add_move(r, NO_LANE, lane, front, op.returned)
         elif effect.takes < front:
-            put = put_for(r, effect.takes, first)
-            if put != NO_CALL:
+            put = put_with(r.lanes, r.way.at, r.effects, effect.takes, first)
+            if put != NO_LANE:
                 add_move(r, put, lane, effect.takes, op.returned)
-    if due != NO_CALL:
-        add_move(r, due, NO_CALL, r.effects[next_of(r, due).symbol].puts, INT64_MAX)
-    return NO_CALL
+    if due != NO_LANE:
+        add_move(r, due, NO_LANE, r.effects[next_of(r, due).symbol].puts, INT64_MAX)
+    return NO_LANE
 
 
 # Makes a move, or takes it back.
@@ -285,31 +228,31 @@ cdef inline void make(Ranked* r, const Move* move, int32_t choice) noexcept nogi
     entry[0] = move[0]
     entry.choice = choice
     r.depth += 1
-    if move.put != NO_CALL:
-        step_lane(r, move.put, 1)
+    if move.put != NO_LANE:
+        step_lane(&r.way, move.put, 1)
         add_value(r, move.value, 1)
-    if move.take != NO_CALL:
+    if move.take != NO_LANE:
         r.left -= next_of(r, move.take).returned != INT64_MAX
         if move.value >= 0:
             add_value(r, move.value, -1)
             if r.effects[next_of(r, move.take).symbol].takes == ANYTHING:
                 keep_taken(r, move.value, False)
-        step_lane(r, move.take, 1)
+        step_lane(&r.way, move.take, 1)
 
 
 cdef inline void unmake(Ranked* r) noexcept nogil:
     cdef const Move* move
     r.depth -= 1
     move = &r.moves[r.depth]
-    if move.take != NO_CALL:
-        step_lane(r, move.take, -1)
+    if move.take != NO_LANE:
+        step_lane(&r.way, move.take, -1)
         r.left += next_of(r, move.take).returned != INT64_MAX
         if move.value >= 0:
             add_value(r, move.value, 1)
             if r.effects[next_of(r, move.take).symbol].takes == ANYTHING:
                 keep_taken(r, move.value, True)
-    if move.put != NO_CALL:
-        step_lane(r, move.put, -1)
+    if move.put != NO_LANE:
+        step_lane(&r.way, move.put, -1)
         add_value(r, move.value, -1)
 
 
@@ -340,8 +283,8 @@ cdef inline int ranked_run(Ranked* r, Pool* seen, int64_t most_steps) noexcept n
             return OUT_OF_MEMORY
         r.spent += 1
         lane = find_moves(r)
-        if lane != NO_CALL:
-            nothing.put = NO_CALL
+        if lane != NO_LANE:
+            nothing.put = NO_LANE
             nothing.take = lane
             nothing.value = -1
             nothing.returned = 0
@@ -350,7 +293,7 @@ cdef inline int ranked_run(Ranked* r, Pool* seen, int64_t most_steps) noexcept n
             continue
         while choice < r.n_choices:
             make(r, &r.choices[choice], choice)
-            if pool_add(seen, r.key, mixed(r.hash), &entered) < 0:
+            if pool_add(seen, r.way.key, mixed(r.way.hash), &entered) < 0:
                 return OUT_OF_MEMORY
             if entered:
                 break
@@ -381,16 +324,16 @@ cdef inline int32_t ranked_place(Ranked* r, const Record* records, Placed* place
         unmake(r)
     while r.depth < depth:
         move = r.moves[r.depth]
-        if move.put != NO_CALL:
+        if move.put != NO_LANE:
             places[end].index = next_of(r, move.put).index
             end += 1
-        if move.take != NO_CALL:
+        if move.take != NO_LANE:
             places[end].index = next_of(r, move.take).index
             end += 1
         make(r, &move, move.choice)
     rest = end
     for lane in range(r.lanes.n):
-        at = r.at[lane]
+        at = r.way.at[lane]
         while r.lanes.ops[at].symbol >= 0:
             if r.lanes.ops[at].returned != INT64_MAX:
                 places[end].index = r.lanes.ops[at].index

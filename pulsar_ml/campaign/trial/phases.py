@@ -1,0 +1,38 @@
+"""The processor time of a trial by phase: inside the concurrent run, and around it."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+
+@dataclass(slots=True)
+class Phases:
+    """Nanoseconds of processor time that all threads of this process spent in each phase.
+
+    Attributes:
+        draw: drawing programs from the seed.
+        create: creating instances.
+        run: the concurrent run; under the engine all executions, with the judging of answers.
+        check: invariants behind the run, and the end of the instance.
+        record: short runs whose histories are recorded.
+        judge: comparing these histories with the model.
+    """
+
+    draw: int = 0
+    create: int = 0
+    run: int = 0
+    check: int = 0
+    record: int = 0
+    judge: int = 0
+
+    @contextmanager
+    def of(self, phase: str) -> Iterator[None]:
+        """Add the time of the block to a phase, also when it raises."""
+        began = time.process_time_ns()
+        try:
+            yield
+        finally:
+            setattr(self, phase, getattr(self, phase) + time.process_time_ns() - began)
