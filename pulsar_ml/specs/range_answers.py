@@ -43,8 +43,7 @@ class Model:
     scarce = False
     weak: ClassVar[Mapping[str, str]] = PROMISES
     # A dispatch makes a copy, whose release others see, and looks at the entry once more after
-    # that.
-    # So is the count that an expect raises, before it reads what it answers.
+    # that. An expect raises a count, which others see, before it reads what it answers.
     spans: ClassVar[frozenset[str]] = REMOVALS | RANGES | {"dispatch", "expect"}
     # The moment at which an entry is found matters to threads that see every change at once; its
     # counts are read later.

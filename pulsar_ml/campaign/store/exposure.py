@@ -6,20 +6,22 @@ from pulsar_ml.campaign.store.columns import SPENT
 from pulsar_ml.campaign.store.merge import SuiteTotals, Summary
 from pulsar_ml.terminal.progress import clock
 
-# Columns of trials and what is done in that time.
+# What is done in each phase of a trial. Elsewhere: waiting, starting processes, Python around the
+# trials, writing, other programs.
+RUN, ELSEWHERE = "run", "elsewhere"
 WORDS = {
-    "run_us": "inside concurrent runs",
-    "draw_us": "drawing programs",
-    "create_us": "creating instances",
-    "check_us": "checking invariants",
-    "record_us": "recording histories",
-    "judge_us": "judging them",
+    RUN: "inside concurrent runs",
+    "draw": "drawing programs",
+    "create": "creating instances",
+    "check": "checking invariants",
+    "record": "recording histories",
+    "judge": "judging them",
+    ELSEWHERE: "elsewhere",
 }
-ELSEWHERE = "elsewhere"  # waiting, starting processes, Python around the trials, writing
 
 
 def shares(summary: Summary, cores: int, seconds: float) -> dict[str, float]:
-    """The share of ``cores`` for ``seconds`` that the trials spent in each of WORDS, and elsewhere.
+    """The share of ``cores`` for ``seconds`` that the trials spent in each phase, and elsewhere.
 
     Processor time is counted, so a core that waits, or runs other programs, is elsewhere.
     """
@@ -27,8 +29,9 @@ def shares(summary: Summary, cores: int, seconds: float) -> dict[str, float]:
     if whole <= 0:
         return {}
     found = {
-        words: sum(getattr(totals, column) for totals in summary.suites.values()) / whole
-        for column, words in WORDS.items()
+        phase: sum(getattr(totals, f"{phase}_us") for totals in summary.suites.values()) / whole
+        for phase in WORDS
+        if phase != ELSEWHERE
     }
     return {**found, ELSEWHERE: max(0.0, 1 - sum(found.values()))}
 
@@ -36,13 +39,11 @@ def shares(summary: Summary, cores: int, seconds: float) -> dict[str, float]:
 def sentence(summary: Summary, cores: int, seconds: float) -> str:
     """The shares in one line, those below a half percent left out; "" without any."""
     found = shares(summary, cores, seconds)
-    if not any(share for words, share in found.items() if words != ELSEWHERE):
+    if not any(share for phase, share in found.items() if phase != ELSEWHERE):
         return ""
-    inside, *others = found.items()
-    if summary.executions:
-        inside = "inside executions", inside[1]
-    parts = [inside, *((words, share) for words, share in others if share >= 0.005)]
-    text = ", ".join(f"{share:.0%} {words}" for words, share in parts)
+    words = {**WORDS, RUN: "inside executions"} if summary.executions else WORDS
+    shown = [phase for phase in found if phase == RUN or found[phase] >= 0.005]
+    text = ", ".join(f"{found[phase]:.0%} {words[phase]}" for phase in shown)
     return f"core time: {text} (of {cores} cores for {clock(seconds)})"
 
 

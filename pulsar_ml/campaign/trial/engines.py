@@ -48,15 +48,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         from pulsar_ml.campaign.trial import controlled
 
         return controlled.program_of(subject, suite, seed, options)
-    return Program.generate(
-        subject,
-        seed,
-        threads=suite.threads if options.threads is None else options.threads,
-        operations=suite.operations if options.operations is None else options.operations,
-        mix=suite.mix,
-        settings=suite.settings,
-        noise=options.noise,
-    )
+    return trial.program_of(subject, suite, seed, options)
 
 
 def check_options(subject: Subject, options: TrialOptions) -> None:

@@ -179,15 +179,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     subject = find_subject(module, suite)
     spent = Phases()
     with spent.of("draw"):
-        program = Program.generate(
-            subject,
-            seed,
-            threads=suite.threads if options.threads is None else options.threads,
-            operations=suite.operations if options.operations is None else options.operations,
-            mix=suite.mix,
-            settings=suite.settings,
-            noise=options.noise,
-        )
+        program = program_of(subject, suite, seed, options)
     with spent.of("create"):
         instance = subject.create(threads=len(program.threads), settings=program.settings)
     with spent.of("run"):
@@ -201,6 +193,19 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     trial = to_result(suite, options, subject, program, result, violations)
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
     return dataclasses.replace(trial, judged=judged, unknown=unknown, spent=spent)
+
+
+def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
+    """Make the program of a seed for real threads; UsageError for what does not fit the subject."""
+    return Program.generate(
+        subject,
+        seed,
+        threads=suite.threads if options.threads is None else options.threads,
+        operations=suite.operations if options.operations is None else options.operations,
+        mix=suite.mix,
+        settings=suite.settings,
+        noise=options.noise,
+    )
 
 
 def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = None) -> TrialResult:

@@ -249,16 +249,19 @@ def spans_of(events: Sequence[Event], addresses: set[int], *, complete: bool) ->
     execution each call came to its end.
     """
     ended = {(event["thread"], event["call"]) for event in events if event["op"] == "return"}
+    unlocked = last_unlocks(events)
     spans: dict[tuple[int, int, int], Span] = {}
     waits: dict[int, int] = {}
     held: dict[tuple[int, int, int], list[Event]] = {}  # in the order in which they were taken
-    for event in events:
+    for number, event in enumerate(events):
         thread = event["thread"]
         waits[thread] = waits.get(thread, 0) + (event["op"] in WAITS)
         key = thread, event["call"], waits[thread]
         own = held.setdefault(key, [])
-        if event["op"] == "lock" and event["pc"] and not event["failed"]:
-            own.append(event)
+        if event["op"] == "lock" and not event["failed"]:
+            # Interpreted code takes its locks where no change is made.
+            if 0 < event["pc"] < FIRST_INTERPRETED and number < unlocked.get(lock_of(event), 0):
+                own.append(event)
         elif event["op"] == "unlock":
             held[key] = [one for one in own if one["address"] != event["address"]]
         elif (
@@ -269,3 +272,14 @@ def spans_of(events: Sequence[Event], addresses: set[int], *, complete: bool) ->
             before = spans.get(key, Span(own[0] if own else event, event, event))
             spans[key] = before._replace(last=event)
     return list(spans.values())
+
+
+def lock_of(event: Event) -> tuple[int, int]:
+    return event["thread"], event["address"]
+
+
+def last_unlocks(events: Sequence[Event]) -> dict[tuple[int, int], int]:
+    """The last unlock by each thread of each lock; a semaphore may be given back by another one."""
+    return {
+        lock_of(event): number for number, event in enumerate(events) if event["op"] == "unlock"
+    }

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from stress.mutants.catalogue import answers, concurrent_answers
 from stress.mutants.catalogue.mutant import Mutant
+
+# Mutants of one place have the same old text, and share a switch.
+OLD = {one.id: one.old for one in (*answers.MUTANTS, *concurrent_answers.MUTANTS)}
 
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
@@ -10,21 +14,11 @@ MUTANTS: tuple[Mutant, ...] = (
         title="a handle of a chunk that could not be allocated is lost",
         origin="port",
         file="structures/object_pool.pxd",
-        old="""
-while handle < pool.limit:
-    if not pool_ensure_chunk(pool, handle >> pool.chunk_bits):
-        return 0
-    if u32_cas_weak_relaxed(&pool.used, &handle, handle + 1):
-        return handle
-""",
-        new="""
-while handle < pool.limit:
-    if not pool_ensure_chunk(pool, handle >> pool.chunk_bits):
-        u32_cas_strong_acq_rel(&pool.used, &handle, handle + 1)
-        return 0
-    if u32_cas_weak_relaxed(&pool.used, &handle, handle + 1):
-        return handle
-""",
+        old=OLD["A01"],
+        new=OLD["A01"].replace(
+            "        return 0\n",
+            "        u32_cas_strong_acq_rel(&pool.used, &handle, handle + 1)\n        return 0\n",
+        ),
         suite="object_pool",
         breaks="",
         cimports="from pulsar_ml.sync.atomics cimport u32_cas_strong_acq_rel",
@@ -107,18 +101,8 @@ if not blocks_insert(&acks.ranges, spot, &fresh):
         title="a request without memory stays with the reads that it joined",
         origin="port",
         file="structures/pending_reads.pxd",
-        old="""
-if split:
-    pending_add_counts(&reads.counts, &counts)
-else:
-    pending_detach(reads, request)
-monitor_leave(&reads.monitor)
-""",
-        new="""
-if split:
-    pending_add_counts(&reads.counts, &counts)
-monitor_leave(&reads.monitor)
-""",
+        old=OLD["A23"],
+        new=OLD["A23"].replace("else:\n    pending_detach(reads, request)\n", ""),
         suite="pending_reads",
         breaks="",
     ),

@@ -13,6 +13,7 @@ import pytest
 from pulsar_ml.campaign.local.failures import read_failure
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.exit_codes import USAGE, VIOLATION
+from pulsar_ml.harness.causes.candidates import spans_of
 from pulsar_ml.harness.causes.hints_file import read_hints
 from tests.commands import call
 
@@ -20,10 +21,12 @@ SOURCE = """\
 #include <atomic>
 #include <cassert>
 #include <mutex>
+#include <shared_mutex>
 #include <thread>
 
 std::atomic<int> flag, first, second, count;
 std::mutex key;
+std::shared_mutex shared;
 int data, hits;
 
 void test_message() {
@@ -63,6 +66,21 @@ void test_lost_in_locks() {
         key.lock();
         data = before + 1;
         key.unlock();
+    };
+    std::thread other(add);
+    add();
+    other.join();
+    assert(data == 2);
+}
+
+void test_lost_in_shared_locks() {
+    auto add = [] {
+        shared.lock_shared();
+        int before = data;
+        shared.unlock_shared();
+        shared.lock();
+        data = before + 1;
+        shared.unlock();
     };
     std::thread other(add);
     add();
@@ -123,7 +141,9 @@ def test_two_threads_that_write_and_look_need_fences_on_both_sides(
     assert len(changes) == 2 and all("seq_cst" in change for change in changes)
 
 
-@pytest.mark.parametrize("name", ["test_lost_update", "test_hits", "test_lost_in_locks"])
+@pytest.mark.parametrize(
+    "name", ["test_lost_update", "test_hits", "test_lost_in_locks", "test_lost_in_shared_locks"]
+)
 def test_steps_that_others_come_between_need_a_lock(records: dict[str, Path], name: str) -> None:
     (hint, *_) = explained(records[name])["hints"]
     (change,) = hint["changes"]
@@ -136,6 +156,22 @@ def test_a_lock_around_locks_is_taken_before_them(records: dict[str, Path]) -> N
     first, last = line_of("key.lock();"), line_of("data = before + 1")
     places = re.findall(r"causes.cpp:(\d+)", change)
     assert change.startswith("one lock around ") and places == [str(first), str(last)]
+
+
+@pytest.mark.parametrize(("unlocks", "start"), [([0], "lock"), ([1], "read"), ([], "read")])
+def test_what_a_thread_does_not_give_back_is_a_signal_and_no_lock(
+    unlocks: list[int], start: str
+) -> None:
+    """A semaphore that another thread posts holds nothing until the end of the call."""
+    step = {"thread": 0, "call": 0, "failed": False, "pc": 16}
+    events = [
+        {**step, "op": "lock", "address": 64},
+        {**step, "op": "read", "address": 8},
+        *({**step, "op": "unlock", "address": 64, "thread": thread} for thread in unlocks),
+        {**step, "op": "write", "address": 8},
+    ]
+    (span,) = spans_of(events, {8}, complete=True)
+    assert (span.start["op"], span.first["op"], span.last["op"]) == (start, "read", "write")
 
 
 def test_the_cause_comes_first_and_is_kept_beside_the_failure(records: dict[str, Path]) -> None:

@@ -17,6 +17,7 @@ static void note_acquire(void *at, uint64_t pc)
     Thread *t = controlled();
     if (t == NULL)
         return;
+    change_lock_before(t, at, pc);
     announce(t, (uintptr_t)at, 1);
     acquired(t, find_object(t, at, OBJECT_NOTED), OP_LOCK, pc);
 }
@@ -45,6 +46,7 @@ static void note_locked(void *at, int reads, uint64_t pc)
     Object *o;
     if (t == NULL)
         return;
+    change_lock_before(t, at, pc);
     announce(t, (uintptr_t)at, 1);
     o = find_object(t, at, OBJECT_NOTED);
     if (!reads)

@@ -79,9 +79,9 @@ static __attribute__((noinline)) int change_before(Thread *t, uint64_t pc)
 }
 
 /* Before a lock at `pc`: around a stretch that begins with it, the lock of changes comes first. */
-static __attribute__((noinline)) void change_lock_before(Thread *t, const void *mutex, uint64_t pc)
+static void change_lock_before(Thread *t, const void *lock, uint64_t pc)
 {
-    if (mutex != &change_lock)
+    if (unlikely(t->controlled & CHANGES_CODE) && lock != &change_lock)
         change_before(t, pc);
 }
 

@@ -92,6 +92,7 @@ static void leave_interpreter(Thread *t, uint64_t pc)
 /* Native code wants the lock: a step, so that sections of other threads come before it. */
 static void enter_interpreter(Thread *t, uint64_t pc)
 {
+    change_lock_before(t, &python, pc);
     announce(t, (uintptr_t)&python, 1);
     take_lock(t, pc);
     drain(t);

@@ -287,14 +287,13 @@ static int not_taken(Thread *t, const Object *o, int error, uint64_t pc)
     return error;
 }
 
-static void change_lock_before(Thread *t, const void *mutex, uint64_t pc);
+static inline void change_lock_before(Thread *t, const void *lock, uint64_t pc);
 
 /* 0, or what pthread_mutex_lock returns for its kind. */
 static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
-    if (unlikely(t->controlled & CHANGES_CODE))
-        change_lock_before(t, mutex, pc);
+    change_lock_before(t, mutex, pc);
     if (unlikely(E.reducing) && until == FOREVER) {
         reduction.next_mutex = (uintptr_t)mutex;
         will_drain();
@@ -322,6 +321,7 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
 static int mutex_trylock(Thread *t, const void *mutex, int kind, uint64_t pc)
 {
     Object *o;
+    change_lock_before(t, mutex, pc);
     will_try();
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
@@ -378,6 +378,7 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
 static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
+    change_lock_before(t, lock, pc);
     if (!tries && until == FOREVER)
         will_drain();
     announce(t, (uintptr_t)lock, 1);

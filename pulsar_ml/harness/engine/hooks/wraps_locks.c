@@ -221,6 +221,7 @@ static Object *find_semaphore(Thread *t, sem_t *semaphore)
 static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until, uint64_t pc)
 {
     Object *o;
+    change_lock_before(t, semaphore, pc);
     if (!tries && until == FOREVER)
         will_drain();
     announce(t, (uintptr_t)semaphore, 1);

@@ -10,6 +10,7 @@
 static int once_enter(Thread *t, const void *at, int (*is_done)(const void *), uint64_t pc)
 {
     Object *o;
+    change_lock_before(t, at, pc);
     announce(t, (uintptr_t)at, 1);
     o = find_object(t, at, OBJECT_ONCE);
     if (unlikely(E.reducing))
