@@ -45,7 +45,8 @@ cdef inline RemovalHead removal_look(const CacheWorld* world, EntryWrapper* wrap
         head.key = wrapper_key(wrapper, &world.memory.map)
     head.timestamp = i64_load_relaxed(&wrapper.timestamp)
     head.requeue_count = wrapper.requeue_count
-    head.accessed = entry_was_accessed(&world.memory.entries, u32_load_relaxed(&wrapper.value))
+    head.accessed = not head.empty and entry_was_accessed(
+        &world.memory.entries, u32_load_relaxed(&wrapper.value))
     stamped_unlock_read(&wrapper.lock)
     return head
 

@@ -6,8 +6,11 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.hunting import hunt, mutants
 
@@ -82,6 +85,22 @@ def test_a_stale_clear_leaves_a_churned_wrapper_alone(seed: int) -> None:
         mode="c11",
         reuse="mixed",
         faults=("weak_failure", "spurious"),
+    )
+    assert done.failure is None
+
+
+# The check of a hit's mark followed the handle in a wrapper that another thread was filling, to an
+# entry in memory that this thread had not acquired: the check was wrong, not the cache.
+def test_the_check_of_a_mark_looks_at_the_entry_that_its_caller_holds() -> None:
+    suite = SUITES["cache_manager"]
+    subject = mutants().SUBJECTS[suite.subject]
+    done = explore(
+        subject,
+        program_of(subject, suite, 2000061, TrialOptions(threads=3)),
+        executions=500,
+        seed=2000061,
+        mode="c11",
+        reuse="mixed",
     )
     assert done.failure is None
 

@@ -8,6 +8,18 @@ FILE = "structures/entry_wrapper.pxd"
 
 STALE = 8  # from here on a place means the wrapper that was churned last
 
+# The remover recycles the wrapper: the policy has no queue.
+RECYCLED = {
+    name: (value, value)
+    for name, value in {
+        "caches": 2,
+        "keys": 8,
+        "chunk_bits": 2,
+        "queue_chunk_bits": 2,
+        "policy": 3,
+    }.items()
+}
+
 VALIDATED = """
 if not stamped_validate(&wrapper.lock, stamp):
     stamped_lock_read(&wrapper.lock)
@@ -59,6 +71,48 @@ else:
         calls=((("churn", 0, 1), ("fill", 3)), (("read_stale", STALE, 3, 1),)),
         settings={"keys": (9, 9)},
         strategy="preemptions",
+    ),
+    Mutant(
+        id="EW-value",
+        title="a read takes the handle of the entry that it will look at relaxed",
+        origin="port",
+        file=FILE,
+        old="value = u32_load_acquire(&wrapper.value)",
+        new="value = u32_load_relaxed(&wrapper.value)",
+        suite="range_cache",
+        breaks="I18",
+        mode="c11",
+        # The wrapper comes back at its place with an entry in memory that the reader does not know.
+        calls=(
+            (
+                ("put", 0, 0, 0),
+                ("put", 0, 2, 0),
+                ("put", 0, 1, 0),
+                ("hold", 0, 1, 0),
+                ("remove_range", 0, 1, 0),
+                ("put", 0, 1, 0),
+            ),
+            (("read_range", 0, 1, 0),),
+        ),
+        settings=RECYCLED,
+    ),
+    Mutant(
+        id="EW-place",
+        title="a wrapper's place is published by a relaxed store",
+        origin="port",
+        file=FILE,
+        old="u32_store_release(&wrapper.place, place)",
+        new="u32_store_relaxed(&wrapper.place, place)",
+        suite="range_cache",
+        breaks="I9",
+        mode="c11",
+        # The wrapper comes back in a page that a third thread made.
+        calls=(
+            (("put", 0, 0, 0), ("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)),
+            (("read_range", 0, 1, 0),),
+            (("put", 1, 0, 0),),
+        ),
+        settings=RECYCLED,
     ),
     Mutant(
         id="M31",

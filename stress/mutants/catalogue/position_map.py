@@ -145,6 +145,18 @@ return page
         settings={"limit": (8, 8), "spread": (5, 5)},
     ),
     Mutant(
+        id="PM-look",
+        title="what a page shows is read relaxed before it is looked at",
+        origin="port",
+        file=FILE,
+        old="return u32_load_acquire(&page.shown[map_entry_slot(at.entry_id)])",
+        new="return u32_load_relaxed(&page.shown[map_entry_slot(at.entry_id)])",
+        suite="cache_manager",
+        breaks="I18",
+        mode="c11",
+        within=4_000,
+    ),
+    Mutant(
         id="PM-again",
         title="a proof of a page is taken for the entry that it shows",
         origin="port",
