@@ -162,7 +162,7 @@ cdef inline bint slice_watched(
             more = pass_step_checked(world, run, violation)
         if begins:
             begins = False
-            most_requeues[0] = pass_most_requeues(world)
+            most_requeues[0] = pass_most_requeues(world, run)
         if 0 <= most_requeues[0] < run.requeued:
             world_violate(world, violation, b"I57", b"a pass over %lld wrappers requeued %lld times",
                           most_requeues[0], run.requeued, 0)

@@ -105,6 +105,23 @@ def test_the_check_of_a_mark_looks_at_the_entry_that_its_caller_holds() -> None:
     assert done.failure is None
 
 
+# A time pass of released_5 keeps what comes while it runs, and was held to the bound of size passes:
+# the check was wrong, not the policy.
+def test_a_time_pass_may_keep_what_comes_while_it_runs() -> None:
+    suite = SUITES["eviction_policy"]
+    subject = mutants().SUBJECTS[suite.subject]
+    done = explore(
+        subject,
+        program_of(subject, suite, 3100027, TrialOptions(threads=3)),
+        executions=100,
+        seed=3100027,
+        mode="c11",
+        reuse="mixed",
+        faults=("no_memory",),
+    )
+    assert done.failure is None
+
+
 # A task that could free nothing ended while the settings changed: the change found the task's
 # marker set and left the eviction to it, and the task looked only for inserts (suite cache_manager,
 # seed 7).
