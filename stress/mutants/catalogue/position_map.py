@@ -151,10 +151,18 @@ return page
         file=FILE,
         old="return u32_load_acquire(&page.shown[map_entry_slot(at.entry_id)])",
         new="return u32_load_relaxed(&page.shown[map_entry_slot(at.entry_id)])",
-        suite="cache_manager",
+        suite="range_cache",
         breaks="I18",
         mode="c11",
-        within=4_000,
+        # The page is one thread's, and what it shows another's, in memory of its own.
+        calls=(
+            (("put", 0, 0, 0), ("put", 0, 1, 0), ("put", 0, 2, 0)),
+            (("put", 0, 3, 0),),
+            (("get", 0, 3),),
+        ),
+        settings={
+            name: (low, low) for name, low in {"caches": 1, "keys": 8, "chunk_bits": 2}.items()
+        },
     ),
     Mutant(
         id="PM-again",
