@@ -89,8 +89,8 @@ cdef inline uint64_t range_stamp(const CacheWorld* world, uint32_t handle) noexc
     return stamped_optimistic(&wrapper_at(&world.memory.wrappers, handle).lock) if handle else 0
 
 
-# I55: after a hit while no write section changed the key's wrapper since the stamp, the entry, which
-# the caller holds, is marked: only a write section takes that away.
+# I55: after a hit while no write section changed the key's wrapper since the stamp, the entry that
+# the caller holds is marked: only a write section takes that away.
 cdef inline void range_check_mark(
     CacheWorld* world, int64_t cache, int64_t key, uint32_t entry, uint32_t handle, uint64_t stamp,
     PmlViolation* violation

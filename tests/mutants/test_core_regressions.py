@@ -105,8 +105,8 @@ def test_the_check_of_a_mark_looks_at_the_entry_that_its_caller_holds() -> None:
     assert done.failure is None
 
 
-# A time pass of released_5 keeps what comes while it runs, and was held to the bound of size passes:
-# the check was wrong, not the policy.
+# A time pass of released_5 keeps what comes while it runs, and was held to the bound of a size
+# pass: the check was wrong, not the policy.
 def test_a_time_pass_may_keep_what_comes_while_it_runs() -> None:
     suite = SUITES["eviction_policy"]
     subject = mutants().SUBJECTS[suite.subject]
