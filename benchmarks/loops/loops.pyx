@@ -73,14 +73,19 @@ cdef inline int64_t thread_ns() noexcept nogil:
     return <int64_t>now.tv_sec * 1000000000 + now.tv_nsec
 
 
-cdef inline uint64_t next_random(uint64_t* state) noexcept nogil:
-    # xorshift64 (Marsaglia, 2003)
-    cdef uint64_t x = state[0]
-    x ^= x << 13
-    x ^= x >> 7
-    x ^= x << 17
-    state[0] = x
-    return x
+# `count` ids below span at random, or NULL: drawn before a loop is measured, because a generator's
+# state may wait in memory for the exchanges of a hit. xorshift64 (Marsaglia, 2003).
+cdef uint32_t* drawn_ids(int64_t count, int64_t span, uint64_t seed) noexcept nogil:
+    cdef uint32_t* ids = <uint32_t*>allocate(<size_t>count * sizeof(uint32_t))
+    cdef uint64_t x = <uint64_t>88172645463325252 + seed
+    cdef int64_t i
+    if ids is not NULL:
+        for i in range(count):
+            x ^= x << 13
+            x ^= x >> 7
+            x ^= x << 17
+            ids[i] = <uint32_t>((x >> 32) * <uint64_t>span >> 32)
+    return ids
 
 
 # The start of a measurement on several threads.
@@ -160,15 +165,16 @@ cdef class World:
         A gate of one thread counts processor time; behind others the clock's time counts.
         """
         cdef int64_t start, i
-        cdef uint64_t state = 88172645463325252 + <uint64_t>at
         cdef uint32_t entry
+        cdef uint32_t* drawn = drawn_ids(count, span, <uint64_t>at) if shuffled else NULL
+        if shuffled and drawn is NULL:
+            raise MemoryError
         with nogil:
             gate.enter()
             start = monotonic_ns() if gate.threads > 1 else thread_ns()
             for i in range(count):
                 if shuffled:
-                    # No division: on the way to a cached entry it costs as much as the hit.
-                    at = <int64_t>((next_random(&state) >> 32) * <uint64_t>span >> 32)
+                    at = drawn[i]
                 elif at + 1 < span:
                     at += 1
                 else:
@@ -177,6 +183,7 @@ cdef class World:
                 if entry:
                     entry_release(&self.memory.entries, entry, 1)
             start = (monotonic_ns() if gate.threads > 1 else thread_ns()) - start
+            release(drawn)
         return start
 
     def known(self, int64_t count, int64_t span, bint shuffled) -> int:
@@ -185,9 +192,9 @@ cdef class World:
         This is get() without the search: what is left is the two exchanges on each entry's line.
         """
         cdef int64_t start, i, at = 0
-        cdef uint64_t state = 88172645463325252
         cdef uint32_t* entries = <uint32_t*>allocate(<size_t>span * sizeof(uint32_t))
-        if entries is NULL:
+        cdef uint32_t* drawn = drawn_ids(count, span, 0) if shuffled else NULL
+        if entries is NULL or (shuffled and drawn is NULL):
             raise MemoryError
         with nogil:
             for i in range(span):
@@ -196,12 +203,13 @@ cdef class World:
             start = thread_ns()
             for i in range(count):
                 if shuffled:
-                    at = <int64_t>((next_random(&state) >> 32) * <uint64_t>span >> 32)
+                    at = drawn[i]
                 else:
                     at = at + 1 if at + 1 < span else 0
                 entry_retain(&self.memory.entries, entries[at])
                 entry_release(&self.memory.entries, entries[at], 1)
             start = thread_ns() - start
+            release(drawn)
             release(entries)
         return start
 
@@ -308,7 +316,7 @@ cdef class World:
                     wrapper = wrapper_at(&self.memory.wrappers, handles[i])
                     map_remove_near(&self.cache.map, position(LEDGER, first + i), handles[i], &near)
                     i64_fetch_sub_relaxed(&self.cache.size, wrapper_clear(
-                        wrapper, position(LEDGER, first + i), entries[i], self.cache.number))
+                        wrapper, u32_load_relaxed(&wrapper.place), entries[i]))
                 map_leave_near(&self.memory.map, &near)
                 spent[1] += monotonic_ns() - start
                 start = monotonic_ns()
@@ -398,10 +406,11 @@ cdef class Map:
 
     def put(self) -> int:
         cdef int64_t start, i
+        cdef uint32_t place
         with nogil:
             start = monotonic_ns()
             for i in range(self.count):
-                map_put_if_absent(&self.map, position(LEDGER, i), <uint32_t>i + 1)
+                map_put_if_absent(&self.map, position(LEDGER, i), <uint32_t>i + 1, &place)
             start = monotonic_ns() - start
         return start
 

@@ -118,16 +118,25 @@ def entry(int64_t count) -> int:
 def entry_wrapper(int64_t count) -> int:
     """an optimistic read."""
     cdef EntryWrapper wrapper
+    cdef MapMemory memory
+    cdef PositionMap map
     cdef uint64_t stamp
+    cdef uint32_t place
     cdef int64_t start, i, hits = 0
     memset(&wrapper, 0, sizeof(wrapper))
+    map_memory_init(&memory, 6, 8)
+    map_init(&map, &memory)
     with nogil:
-        wrapper_fill(&wrapper, position(1, 2), 3, 4, 5, 6)
+        map_put_if_absent(&map, position(1, 2), 1, &place)
+        wrapper_fill(&wrapper, place, 3, 5, 6)
         start = monotonic_ns()
         for i in range(count):
-            hits += (wrapper_read(&wrapper, position(1, 2), 4, &stamp) == 3
+            hits += (wrapper_read(&wrapper, &memory, &map, position(1, 2), &stamp) == 3
                      and wrapper_unchanged(&wrapper, stamp))
         start = monotonic_ns() - start
+        map_remove(&map, position(1, 2), 1)
+        map_destroy(&map)
+        map_memory_destroy(&memory)
     if hits != count:
         raise AssertionError("an undisturbed read missed")
     return start

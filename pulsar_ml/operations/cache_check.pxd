@@ -14,7 +14,7 @@ from pulsar_ml.operations.cache_world cimport (
     world_violate,
 )
 from pulsar_ml.operations.cache_operations cimport range_remove_all
-from pulsar_ml.structures.entry cimport Payload, entry_references
+from pulsar_ml.structures.entry cimport Payload, entry_references, entry_was_accessed
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds
 from pulsar_ml.structures.eviction_policy cimport eviction_configure, eviction_held, eviction_run
 from pulsar_ml.structures.policy_pass cimport (
@@ -26,7 +26,7 @@ from pulsar_ml.structures.range_cache cimport range_cache_size
 from pulsar_ml.structures.receive_buffer cimport buffer_books_pinned
 from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER
 from pulsar_ml.sync.atomics cimport (
-    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u64_load_relaxed, u8_load_relaxed,
+    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u64_load_relaxed,
 )
 
 
@@ -73,7 +73,7 @@ cdef inline void world_check_linked(CacheWorld* world, int32_t cache, PmlViolati
         if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
             world_violate(world, violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
             return
-        if (not wrapper_holds(wrapper, found, world.caches[cache].number)
+        if (not wrapper_holds(wrapper, &world.memory.map, world.caches[cache], found)
                 or not u32_load_relaxed(&wrapper.value)):
             world_violate(world, violation, b"I27", b"the wrapper linked under key %lld of cache %lld does "
                           b"not hold it", key, cache, 0)
@@ -161,7 +161,7 @@ cdef inline int64_t world_count(const CacheWorld* world, int64_t now, bint by_ti
             if by_time:
                 count += i64_load_relaxed(&wrapper.timestamp) != now
             else:
-                count += u8_load_relaxed(&wrapper.accessed) != 0
+                count += entry_was_accessed(&world.memory.entries, u32_load_relaxed(&wrapper.value))
     return count
 
 

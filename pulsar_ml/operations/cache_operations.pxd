@@ -17,7 +17,7 @@ from pulsar_ml.operations.cache_world cimport (
 from pulsar_ml.operations.support cimport SubjectTable, operation_argument, table_operation, table_setting
 from pulsar_ml.structures.entry cimport (
     entry_at, entry_copy, entry_expect_read, entry_not_delivered, entry_payload, entry_references,
-    payload_bytes,
+    entry_was_accessed, payload_bytes,
 )
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_unchanged
 from pulsar_ml.structures.eviction_policy cimport eviction_policies, eviction_run
@@ -30,7 +30,7 @@ from pulsar_ml.structures.range_cache cimport (
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
 from pulsar_ml.structures.status cimport PML_NO_MEMORY
-from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, u8_load_relaxed
+from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed
 
 
 # Statuses of reads and releases; put answers a Status of the structures.
@@ -89,17 +89,18 @@ cdef inline uint64_t range_stamp(const CacheWorld* world, uint32_t handle) noexc
     return stamped_optimistic(&wrapper_at(&world.memory.wrappers, handle).lock) if handle else 0
 
 
-# I55: after a hit through a wrapper that no write section changed since the stamp, its mark is set:
-# only a write section takes it away.
+# I55: after a hit while no write section changed the key's wrapper since the stamp, the entry that
+# the caller holds is marked: only a write section takes that away.
 cdef inline void range_check_mark(
-    CacheWorld* world, int64_t cache, int64_t key, uint32_t handle, uint64_t stamp, PmlViolation* violation
+    CacheWorld* world, int64_t cache, int64_t key, uint32_t entry, uint32_t handle, uint64_t stamp,
+    PmlViolation* violation
 ) noexcept nogil:
     cdef EntryWrapper* wrapper = wrapper_at(&world.memory.wrappers, handle)
     cdef bint unmarked
     if not handle:
         return
-    unmarked = (not u8_load_relaxed(&wrapper.accessed)
-            and wrapper_holds(wrapper, world_position(world, key), world.caches[cache].number))
+    unmarked = (not entry_was_accessed(&world.memory.entries, entry)
+            and wrapper_holds(wrapper, &world.memory.map, world.caches[cache], world_position(world, key)))
     if unmarked and wrapper_unchanged(wrapper, stamp):
         world_violate(world, violation, b"I55", b"the mark of a hit on key %lld was taken away", key, 0, 0)
 
@@ -114,7 +115,7 @@ cdef inline void range_get(
     cdef uint32_t entry = range_hit(world, thread, cache, key, result, violation)
     if not entry:
         return
-    range_check_mark(world, cache, key, handle, stamp, violation)
+    range_check_mark(world, cache, key, entry, handle, stamp, violation)
     if place >= 0:
         world_hold(world, thread, place, cache, key, entry, violation)
     elif world_verify(world, cache, key, entry, violation):

@@ -14,12 +14,11 @@ from pulsar_ml.operations.support cimport (
 from pulsar_ml.operations.wrapper_world cimport (
     EW_CHURNED, EW_FILLS, EW_KEYS, EW_MOST_REPEATS, EW_MOST_TURNS, EW_OWNERS, EW_STALE, StaleHandle,
     WrapperThread, WrapperWorld, ew_create, ew_destroy, ew_expect_empty, ew_expect_value, ew_is_churned,
-    ew_owner, ew_position, ew_recycle, ew_size, ew_take, ew_value, ew_watch_lock,
+    ew_owner, ew_place, ew_position, ew_recycle, ew_size, ew_take, ew_value, ew_watch_lock,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
-    EntryWrapper, NO_LEDGER, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_key, wrapper_look, wrapper_mark_accessed, wrapper_mark_requeued, wrapper_read,
-    wrapper_unchanged,
+    EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
+    wrapper_is_empty, wrapper_look, wrapper_mark_requeued, wrapper_read, wrapper_unchanged,
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size
 from pulsar_ml.structures.position cimport Position
@@ -29,7 +28,7 @@ from pulsar_ml.structures.stamped_lock cimport (
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     i64_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_release,
-    u64_load_relaxed, u8_load_relaxed,
+    u64_load_relaxed,
 )
 
 
@@ -85,7 +84,7 @@ cdef inline void ew_fill(
     wrapper = wrapper_at(&world.pool, handle)
     value = ew_next_value(world, thread, key)
     stamped_lock_write(&wrapper.lock)
-    wrapper_fill(wrapper, ew_position(key), value, ew_owner(key), ew_size(value), me.incarnations)
+    wrapper_fill(wrapper, ew_place(key), value, ew_size(value), me.incarnations)
     if wrapper.requeue_count:
         violate(violation, b"I30", b"a new incarnation was requeued %lld times", wrapper.requeue_count, 0, 0)
     if not u32_cas_strong_acq_rel(&world.slots[key], &seen, handle):
@@ -119,13 +118,12 @@ cdef inline void ew_look(
     cdef uint32_t value
     # Turns when a write section came between.
     while key % 3 == 1:
-        value = wrapper_read(wrapper, ew_position(key), ew_owner(key), &stamp)
+        value = wrapper_read(wrapper, &world.map, ew_owner(world, key), ew_position(key), &stamp)
         if not value or wrapper_unchanged(wrapper, stamp):
             break
     else:
-        value = wrapper_look(wrapper, ew_position(key), ew_owner(key))
+        value = wrapper_look(wrapper, &world.map, ew_owner(world, key), ew_position(key))
     if value:
-        wrapper_mark_accessed(wrapper)
         ew_expect_value(key, value, violation)
     result.words[0] = value
     ew_watch_lock(world, thread, handle, violation)
@@ -163,8 +161,7 @@ cdef inline void ew_read_stale(
         ew_look(world, thread, stale.handle, key, result, violation)
 
 
-# clear(key): takes the wrapper out and empties it; words are its size, how often
-# it was requeued and whether it was accessed since.
+# clear(key): takes the wrapper out and empties it; words are its size and its requeues.
 cdef inline void ew_clear(
     WrapperWorld* world, int32_t thread, int64_t key, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -180,18 +177,18 @@ cdef inline void ew_clear(
     stamped_lock_write(&wrapper.lock)
     value = u32_load_relaxed(&wrapper.value)
     # The handle may be stale: a churned incarnation under the same key is not this operation's.
-    if wrapper_holds(wrapper, ew_position(key), ew_owner(key)) and not ew_is_churned(value):
+    if not ew_is_churned(value) and wrapper_holds(
+            wrapper, &world.map, ew_owner(world, key), ew_position(key)):
         ew_expect_value(key, value, violation)
         result.status = EW_DONE
         result.words[1] = wrapper.requeue_count
-        result.words[2] = u8_load_relaxed(&wrapper.accessed)
         if not u32_cas_strong_acq_rel(&world.slots[key], &seen, 0):
             violate(violation, b"I27", b"the wrapper of key %lld is not linked under it", key, 0, 0)
-        if wrapper_clear(wrapper, ew_position(key), value + 16, ew_owner(key)) != -1:
+        if wrapper_clear(wrapper, ew_place(key), value + 16) != -1:
             violate(violation, b"I32", b"a wrapper of key %lld was cleared for another value", key, 0, 0)
-        result.words[0] = wrapper_clear(wrapper, ew_position(key), value, ew_owner(key))
+        result.words[0] = wrapper_clear(wrapper, ew_place(key), value)
         expect_equal(violation, b"I44", b"the size of a cleared wrapper", result.words[0], ew_size(value))
-        if wrapper_clear(wrapper, ew_position(key), value, ew_owner(key)) != -1:
+        if wrapper_clear(wrapper, ew_place(key), value) != -1:
             violate(violation, b"I32", b"a wrapper of key %lld was cleared twice", key, 0, 0)
         ew_expect_empty(wrapper, violation)
         me.cleared += 1
@@ -226,11 +223,11 @@ cdef inline void ew_churn(
         for again in range(EW_FILLS):
             key = (key + EW_OWNERS) % world.n_keys
             value = ew_value(key, me.turns * world.n_threads + thread) + EW_CHURNED
-            wrapper_fill(wrapper, ew_position(key), value, ew_owner(key), ew_size(value), turn)
+            wrapper_fill(wrapper, ew_place(key), value, ew_size(value), turn)
         stamped_unlock_write(&wrapper.lock)
         stamped_lock_write(&wrapper.lock)
         # I34: what a user of another incarnation wrote late would be seen here.
-        if wrapper_clear(wrapper, ew_position(key), value, ew_owner(key)) != ew_size(value):
+        if wrapper_clear(wrapper, ew_place(key), value) != ew_size(value):
             violate(violation, b"I34", b"an incarnation of key %lld that nobody knew was changed", key, 0, 0)
         stamped_unlock_write(&wrapper.lock)
         ew_recycle(world, handle, violation)
@@ -252,7 +249,7 @@ cdef inline void ew_drain(
             return
         wrapper = wrapper_at(&world.pool, handle)
         stamped_lock_write(&wrapper.lock)
-        empty = wrapper_key(wrapper).ledger_id == NO_LEDGER
+        empty = wrapper_is_empty(wrapper)
         if empty:
             ew_expect_empty(wrapper, violation)
         # Tried twice: the tests fail one allocation, after which the answer shall be the same.
@@ -340,7 +337,7 @@ cdef inline void entry_wrapper_check(void* instance, PmlViolation* violation) no
         if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
             violate(violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
             return
-        if (not wrapper_holds(wrapper, ew_position(key), ew_owner(key))
+        if (not wrapper_holds(wrapper, &world.map, ew_owner(world, key), ew_position(key))
                 or not u32_load_relaxed(&wrapper.value)):
             violate(violation, b"I27", b"the wrapper under key %lld does not hold it", key, 0, 0)
             return

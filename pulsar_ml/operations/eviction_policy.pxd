@@ -47,7 +47,7 @@ cdef inline bint slice_recorded(
         begins = not run.begun
         more = pass_step_checked(world, run, violation)
         if begins:
-            record.most_requeues = pass_most_requeues(world)
+            record.most_requeues = pass_most_requeues(world, run)
         if 0 <= record.most_requeues < run.requeued:
             world_violate(world, violation, b"I57", b"a pass over %lld wrappers kept %lld",
                           record.most_requeues, run.requeued, 0)

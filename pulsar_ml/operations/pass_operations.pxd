@@ -122,10 +122,11 @@ cdef inline void pass_check_step(
                       before.removed.bytes, run.target, 0)
 
 
-# The most requeues of a pass that begins now, -1 without a bound.
-# Under the monitor, after its first step: wrappers may have come meanwhile.
-cdef inline int64_t pass_most_requeues(const CacheWorld* world) noexcept nogil:
-    if world.policy.row.most_keeps < 0:
+# The most requeues of a pass that begins now, -1 without a bound: a time pass of released_5 keeps
+# what comes while it runs, too. Under the monitor, after its first step: wrappers may have come
+# meanwhile.
+cdef inline int64_t pass_most_requeues(const CacheWorld* world, const EvictionPass* run) noexcept nogil:
+    if world.policy.row.most_keeps < 0 or (world.policy.row.one_budget and run.by_time):
         return -1
     return (eviction_held(&world.policy) + 1) * world.policy.row.most_keeps
 

@@ -9,18 +9,22 @@
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.operations.position_map_world cimport (
+    PM_OWN, PM_PLACES, MapLook, map_handle, map_handle_fits, map_judge_look, map_keep_in_mind,
+    map_position_of,
+)
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
 )
 from pulsar_ml.structures.map_directory cimport directory_destroy
 from pulsar_ml.structures.map_pages cimport (
-    BLOCK_BITS, SLOT_BITS, MapMemory, map_block, map_memory_destroy, map_memory_init,
+    SLOT_BITS, MapMemory, map_memory_destroy, map_memory_init,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use, pool_take
-from pulsar_ml.structures.position cimport Position, position, position_equal, position_less
+from pulsar_ml.structures.position cimport Position, position, position_less
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_is_empty, map_next,
-    map_put_if_absent, map_recall, map_remove,
+    map_put_if_absent, map_remove, map_show,
 )
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
@@ -32,18 +36,14 @@ from pulsar_ml.sync.memory cimport allocate_zeroed, release
 cdef enum:
     PM_MOST_THREADS = 64
     PM_MAPS = 2
-    PM_PLACES = 27          # pages: three ledgers, three blocks, three pages of a block
     PM_SHARED = 108         # contended keys of a map: four in each page
-    PM_OWN = 128            # keys from here on belong to the thread
     PM_MOST_FOUND = 100000  # an iteration that finds more does not end
-
 
 cdef enum:
     PM_DONE = 0
     PM_EXISTS_ALREADY = 1
     PM_ABSENT = 2
     PM_OUT_OF_MEMORY = 3
-
 
 cdef enum:
     PM_PUT
@@ -55,6 +55,10 @@ cdef enum:
     PM_REMOVE_FOREIGN
     PM_ITERATE
     PM_ITERATE_ALL
+    PM_RECALL
+    PM_LOOK
+    PM_PUT_ACROSS
+    PM_REMOVE_ACROSS
     # Wrong on purpose.
     PM_PUT_WITHOUT_WINNER
     PM_PUT_OWN_UNRECORDED
@@ -67,7 +71,8 @@ cdef enum:
 cdef struct MapHolder:
     uint32_t serial
     uint32_t[54] own        # the handle of each own key, by map and place; 0: absent
-    char[36] apart
+    MapLook look            # of recall
+    char[16] apart
 
 
 cdef struct MapRun:
@@ -84,43 +89,9 @@ cdef struct MapRun:
 
 # Keys and handles --------------------------------------------------------------------------------
 
-# A handle: serial << 15 | map << 14 | thread << 8 | key. Keys of threads 32 to 63 lie in ledgers of
-# their own, so that 32 of the 64 slots of a page are enough.
-cdef inline Position map_position_of(uint32_t handle) noexcept nogil:
-    cdef int64_t thread = handle >> 8 & 63
-    cdef int64_t key = handle & 0xFF
-    cdef int64_t place = key - PM_OWN if key >= PM_OWN else key % PM_PLACES
-    cdef int64_t slot, ledger, block, page
-    if key >= PM_OWN:
-        slot = 2 + thread % 32
-    else:
-        slot = key // PM_PLACES
-        if slot >= 2:
-            slot += 60
-    ledger = place % 3
-    ledger = INT64_MAX if ledger == 2 else ledger * 7
-    if key >= PM_OWN and thread >= 32:
-        ledger = INT64_MAX - 1 if ledger == INT64_MAX else ledger + 1
-    block = place // 3 % 3
-    block = map_block(INT64_MAX) if block == 2 else block
-    page = place // 9
-    page = 63 if page == 2 else page
-    return position(ledger, block << BLOCK_BITS | page << SLOT_BITS | slot)
-
-
-cdef inline uint32_t map_handle(int64_t map, int64_t thread, int64_t key, uint32_t serial) noexcept nogil:
-    return serial << 15 | <uint32_t>(map << 14 | thread << 8 | key)
-
-
 # The contended key that an argument stands for.
 cdef inline int64_t map_key(const MapRun* run, int64_t key) noexcept nogil:
     return key - key % PM_PLACES + key % PM_PLACES % run.places
-
-
-# True if a handle that was found under a position in a map belongs there. If not, the page served
-# another range meanwhile, and the wrapper's key check would reject it.
-cdef inline bint map_handle_fits(uint32_t handle, int64_t map, Position at) noexcept nogil:
-    return (handle >> 14 & 1) == map and position_equal(map_position_of(handle), at)
 
 
 cdef inline uint32_t map_fresh(MapHolder* holder, int64_t map, int64_t thread, int64_t key) noexcept nogil:
@@ -194,14 +165,23 @@ cdef inline void map_remove_checked(MapRun* run, uint32_t handle, PmlViolation* 
 
 # Contended keys ----------------------------------------------------------------------------------
 
+# put_across and remove_across name the map that they leave alone: with the arguments of put and
+# remove, a position and its page pass from one map to the other.
+cdef inline int64_t map_side(const PmlCall* call) noexcept nogil:
+    return call.arguments[1] ^ (call.code == PM_PUT_ACROSS or call.code == PM_REMOVE_ACROSS)
+
+
 cdef inline void map_put_shared(
     MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t key = map_key(run, call.arguments[0])
-    cdef int64_t map = call.arguments[1]
+    cdef int64_t map = map_side(call)
     cdef uint32_t handle = map_fresh(&run.holders[thread], map, thread, key)
-    cdef uint32_t seen = 0
-    cdef Status status = map_put_if_absent(&run.maps[map], map_position_of(handle), handle)
+    cdef uint32_t place, seen = 0
+    cdef Status status = map_put_if_absent(&run.maps[map], map_position_of(handle), handle, &place)
+    # Before anybody may remove it.
+    if status == PML_OK:
+        map_show(&run.memory, place, handle)
     if status == PML_EXISTS and call.code != PM_PUT_WITHOUT_WINNER:
         result.status = PM_EXISTS_ALREADY
     elif status == PML_NO_MEMORY:
@@ -214,7 +194,7 @@ cdef inline void map_remove_shared(
     MapRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t key = map_key(run, call.arguments[0])
-    cdef pml_u32* present = &run.present[call.arguments[1] * PM_SHARED + key]
+    cdef pml_u32* present = &run.present[map_side(call) * PM_SHARED + key]
     cdef uint32_t handle = u32_load_acquire(present)
     if handle and u32_cas_strong_acq_rel(present, &handle, 0):
         map_remove_checked(run, handle, violation)
@@ -223,15 +203,27 @@ cdef inline void map_remove_shared(
 
 
 cdef inline void map_find_shared(
-    MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result
+    MapRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t map = call.arguments[1]
-    cdef Position at = map_position_of(map_handle(map, thread, map_key(run, call.arguments[0]), 1))
+    cdef uint32_t wanted = map_handle(map, thread, map_key(run, call.arguments[0]), 1)
+    cdef Position at = map_position_of(wanted)
     cdef uint32_t found = map_find(&run.maps[map], at)
+    cdef MapLook look
+    map_keep_in_mind(&look, &run.maps[map], wanted)
+    map_judge_look(&look, violation)
     if found and map_handle_fits(found, map, at):
         result.words[0] = (found >> 8 & 63) + 1
     else:
         result.status = PM_ABSENT
+
+
+# recall(key, map) keeps the page of the position in mind, and look() says what it shows then: calls
+# of other threads may come between.
+cdef inline void map_recall_shared(MapRun* run, int32_t thread, const PmlCall* call) noexcept nogil:
+    cdef int64_t map = call.arguments[1]
+    map_keep_in_mind(&run.holders[thread].look, &run.maps[map],
+                     map_handle(map, thread, map_key(run, call.arguments[0]), 1))
 
 
 # Removing a handle that nobody put is refused, whether the position is taken or not.
@@ -266,11 +258,12 @@ cdef inline void map_with_own(
     cdef MapHolder* holder = &run.holders[thread]
     cdef int64_t place = call.arguments[0] % run.places, map = call.arguments[1]
     cdef uint32_t* known = &holder.own[map * PM_PLACES + place]
-    cdef uint32_t recalled, fresh = map_fresh(holder, map, thread, PM_OWN + place)
+    cdef uint32_t shown, put, fresh = map_fresh(holder, map, thread, PM_OWN + place)
     cdef Position at = map_position_of(fresh)
+    cdef MapLook look
     cdef Status status
     if call.code == PM_PUT_OWN or call.code == PM_PUT_OWN_UNRECORDED:
-        status = map_put_if_absent(&run.maps[map], at, fresh)
+        status = map_put_if_absent(&run.maps[map], at, fresh, &put)
         if status == PML_NO_MEMORY:
             result.status = PM_OUT_OF_MEMORY
         elif (status == PML_EXISTS) != (known[0] != 0):
@@ -278,15 +271,17 @@ cdef inline void map_with_own(
                     known[0], 0)
         elif status == PML_EXISTS:
             result.status = PM_EXISTS_ALREADY
-        elif call.code == PM_PUT_OWN:
-            known[0] = fresh
+        else:
+            map_show(&run.memory, put, fresh)
+            known[0] = fresh if call.code == PM_PUT_OWN else 0
     elif known[0] == 0:
         result.status = PM_ABSENT
         map_judge_own(run, 0, map_find(&run.maps[map], at), map, at, violation)
     elif call.code == PM_FIND_OWN:
-        recalled = map_recall(&run.maps[map], at)
-        if recalled and map_handle_fits(recalled, map, at):
-            map_judge_own(run, known[0], recalled, map, at, violation)
+        map_keep_in_mind(&look, &run.maps[map], fresh)
+        shown = map_judge_look(&look, violation)
+        if shown:
+            map_judge_own(run, known[0], shown, map, at, violation)
         map_judge_own(run, known[0], map_find(&run.maps[map], at), map, at, violation)
     else:
         map_remove_checked(run, known[0], violation)
@@ -383,14 +378,18 @@ cdef inline void map_apply(
     void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef MapRun* run = <MapRun*>instance
-    if call.code == PM_PUT or call.code == PM_PUT_WITHOUT_WINNER:
+    if call.code == PM_PUT or call.code == PM_PUT_ACROSS or call.code == PM_PUT_WITHOUT_WINNER:
         map_put_shared(run, thread, call, result, violation)
-    elif call.code == PM_REMOVE:
+    elif call.code == PM_REMOVE or call.code == PM_REMOVE_ACROSS:
         map_remove_shared(run, call, result, violation)
     elif call.code == PM_FIND:
-        map_find_shared(run, thread, call, result)
+        map_find_shared(run, thread, call, result, violation)
     elif call.code == PM_REMOVE_FOREIGN:
         map_remove_foreign(run, thread, call, result, violation)
+    elif call.code == PM_RECALL:
+        map_recall_shared(run, thread, call)
+    elif call.code == PM_LOOK:
+        map_judge_look(&run.holders[thread].look, violation)
     elif (call.code == PM_ITERATE or call.code == PM_ITERATE_ALL or call.code == PM_ITERATE_TWICE
             or call.code == PM_ITERATE_BEYOND):
         map_iterate(run, thread, call, result, violation)
@@ -445,6 +444,15 @@ cdef inline void map_check(void* instance, PmlViolation* violation) noexcept nog
                  pool_in_use(&run.memory.branches), 0)
 
 
+# An operation on one position of one map.
+cdef inline void map_operation(
+    SubjectTable* table, int32_t code, const char* name, int32_t weight, const char* argument, int64_t count
+) noexcept nogil:
+    cdef PmlOperation* operation = table_operation(table, code, name, weight, 0)
+    operation_argument(operation, argument, 0, count - 1)
+    operation_argument(operation, b"map", 0, PM_MAPS - 1)
+
+
 cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation
     table_start(table, b"position_map", b"Ordered maps from position to handle that share their pages.",
@@ -455,42 +463,26 @@ cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"spread", 0, 5)
     # More removals than puts: maps that are nearly empty make and drop pages and branches all the
     # time.
-    operation = table_operation(table, PM_PUT, b"put", 5, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE, b"remove", 9, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_FIND, b"find", 4, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_PUT_OWN, b"put_own", 4, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE_OWN, b"remove_own", 7, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_FIND_OWN, b"find_own", 8, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE_FOREIGN, b"remove_foreign", 1, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
+    map_operation(table, PM_PUT, b"put", 5, b"key", PM_SHARED)
+    map_operation(table, PM_REMOVE, b"remove", 9, b"key", PM_SHARED)
+    map_operation(table, PM_FIND, b"find", 4, b"key", PM_SHARED)
+    map_operation(table, PM_PUT_OWN, b"put_own", 4, b"place", PM_PLACES)
+    map_operation(table, PM_REMOVE_OWN, b"remove_own", 7, b"place", PM_PLACES)
+    map_operation(table, PM_FIND_OWN, b"find_own", 8, b"place", PM_PLACES)
+    map_operation(table, PM_REMOVE_FOREIGN, b"remove_foreign", 1, b"key", PM_SHARED)
     operation = table_operation(table, PM_ITERATE, b"iterate", 2, 0)
     operation_argument(operation, b"first", 0, PM_SHARED - 1)
     operation_argument(operation, b"last", 0, PM_SHARED - 1)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
     operation = table_operation(table, PM_ITERATE_ALL, b"iterate_all", 1, 0)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_PUT_WITHOUT_WINNER, b"put_without_winner", 0, 0)
-    operation_argument(operation, b"key", 0, PM_SHARED - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_PUT_OWN_UNRECORDED, b"put_own_unrecorded", 0, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
-    operation = table_operation(table, PM_REMOVE_OWN_UNRECORDED, b"remove_own_unrecorded", 0, 0)
-    operation_argument(operation, b"place", 0, PM_PLACES - 1)
-    operation_argument(operation, b"map", 0, PM_MAPS - 1)
+    map_operation(table, PM_RECALL, b"recall", 3, b"key", PM_SHARED)
+    table_operation(table, PM_LOOK, b"look", 4, 0)
+    map_operation(table, PM_PUT_ACROSS, b"put_across", 1, b"key", PM_SHARED)
+    map_operation(table, PM_REMOVE_ACROSS, b"remove_across", 2, b"key", PM_SHARED)
+    map_operation(table, PM_PUT_WITHOUT_WINNER, b"put_without_winner", 0, b"key", PM_SHARED)
+    map_operation(table, PM_PUT_OWN_UNRECORDED, b"put_own_unrecorded", 0, b"place", PM_PLACES)
+    map_operation(table, PM_REMOVE_OWN_UNRECORDED, b"remove_own_unrecorded", 0, b"place", PM_PLACES)
     operation = table_operation(table, PM_ITERATE_TWICE, b"iterate_twice", 0, 0)
     operation_argument(operation, b"map", 0, PM_MAPS - 1)
     operation = table_operation(table, PM_ITERATE_BEYOND, b"iterate_beyond", 0, 0)

@@ -17,31 +17,36 @@ from pulsar_ml.operations.pass_operations cimport (
 from pulsar_ml.operations.support cimport (
     SubjectTable, operation_argument, table_operation, table_start,
 )
-from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, NO_LEDGER, wrapper_at, wrapper_key
+from pulsar_ml.structures.entry cimport entry_was_accessed
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_key
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport EvictionPass
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_read, stamped_unlock_read
-from pulsar_ml.sync.atomics cimport i64_load_relaxed, u8_load_relaxed
+from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed
 
 
 # The head of the queue before a step.
 cdef struct RemovalHead:
-    Position key
+    Position key            # unless it is empty
     int64_t timestamp
     int64_t requeue_count
+    bint empty
     bint accessed
 
 
 # Under the monitor.
-cdef inline RemovalHead removal_look(EntryWrapper* wrapper) noexcept nogil:
+cdef inline RemovalHead removal_look(const CacheWorld* world, EntryWrapper* wrapper) noexcept nogil:
     cdef RemovalHead head
     stamped_lock_read(&wrapper.lock)
-    head.key = wrapper_key(wrapper)
+    head.empty = wrapper_is_empty(wrapper)
+    if not head.empty:
+        head.key = wrapper_key(wrapper, &world.memory.map)
     head.timestamp = i64_load_relaxed(&wrapper.timestamp)
     head.requeue_count = wrapper.requeue_count
-    head.accessed = u8_load_relaxed(&wrapper.accessed) != 0
+    head.accessed = not head.empty and entry_was_accessed(
+        &world.memory.entries, u32_load_relaxed(&wrapper.value))
     stamped_unlock_read(&wrapper.lock)
     return head
 
@@ -57,7 +62,7 @@ cdef inline bint removal_watch(CacheWorld* world, EvictionPass* run, PmlViolatio
     if not handle:
         return pass_step_checked(world, run, violation)
     wrapper = wrapper_at(&world.memory.wrappers, handle)
-    head = removal_look(wrapper)
+    head = removal_look(world, wrapper)
     more = pass_step_checked(world, run, violation)
     if violation.found:
         return False
@@ -83,7 +88,7 @@ cdef inline bint removal_watch(CacheWorld* world, EvictionPass* run, PmlViolatio
 cdef inline void removal_check_stop(
     CacheWorld* world, const EvictionPass* run, const RemovalHead* head, PmlViolation* violation
 ) noexcept nogil:
-    if head.key.ledger_id == NO_LEDGER:
+    if head.empty:
         world_violate(world, violation, b"I60", b"a pass stopped at an empty wrapper", 0, 0, 0)
     elif run.by_time and world_is_before(head.timestamp, run.threshold):
         world_violate(world, violation, b"I64", b"a time pass with threshold %lld stopped at timestamp %lld",
@@ -97,7 +102,7 @@ cdef inline void removal_check_stop(
 cdef inline void removal_check_due(
     CacheWorld* world, const EvictionPass* before, const RemovalHead* head, PmlViolation* violation
 ) noexcept nogil:
-    if head.key.ledger_id == NO_LEDGER:
+    if head.empty:
         world_violate(world, violation, b"I33", b"an empty wrapper in the queue became full", 0, 0, 0)
     elif before.by_time and not world_is_before(head.timestamp, before.threshold):
         world_violate(world, violation, b"I51", b"a time pass with threshold %lld handled timestamp %lld",
@@ -120,8 +125,8 @@ cdef inline void removal_check_kept(
     if not extend and head.requeue_count >= world.policy.base.settings.max_requeue_count:
         world_violate(world, violation, b"I56", b"an entry was requeued %lld times before, at most %lld are "
                       b"allowed", head.requeue_count, world.policy.base.settings.max_requeue_count, 0)
-    after = removal_look(wrapper)
-    if after.key.ledger_id != NO_LEDGER and (
+    after = removal_look(world, wrapper)
+    if not after.empty and (
             after.timestamp != run.now or after.requeue_count < least or after.requeue_count > most):
         world_violate(world, violation, b"I59", b"a requeued wrapper has timestamp %lld at time %lld and was "
                       b"requeued %lld times", after.timestamp, run.now, after.requeue_count)
@@ -157,7 +162,7 @@ cdef inline bint slice_watched(
             more = pass_step_checked(world, run, violation)
         if begins:
             begins = False
-            most_requeues[0] = pass_most_requeues(world)
+            most_requeues[0] = pass_most_requeues(world, run)
         if 0 <= most_requeues[0] < run.requeued:
             world_violate(world, violation, b"I57", b"a pass over %lld wrappers requeued %lld times",
                           most_requeues[0], run.requeued, 0)

@@ -8,7 +8,10 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport violate
 from pulsar_ml.structures.entry_wrapper cimport (
-    EntryWrapper, NO_LEDGER, wrapper_at, wrapper_key, wrapper_pool_init, wrapper_recycle,
+    EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_pool_init, wrapper_recycle,
+)
+from pulsar_ml.structures.map_pages cimport (
+    SLOT_BITS, MapMemory, map_memory_destroy, map_memory_init, map_place, node_start, page_at,
 )
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_destroy, mpsc_init
 from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_take
@@ -25,6 +28,7 @@ cdef enum:
     EW_KEYS = 16
     EW_OWNERS = 3
     EW_LEDGER = 7
+    EW_PAGE_BITS = 2        # pages of a chunk: one for each owner, and 0
     EW_STALE = 8            # handles that a thread remembers
     EW_CHURNED = 1 << 30    # added to values that were never linked
 
@@ -72,6 +76,8 @@ cdef struct WrapperThread:
 
 cdef struct WrapperWorld:
     Pool pool
+    MapMemory map           # a page for each owner, for ever: keys are slots of it
+    char[3] owners          # their addresses are those of maps
     MpscQueue queue
     WrapperThread* threads
     int32_t n_threads
@@ -85,8 +91,12 @@ cdef inline Position ew_position(int64_t key) noexcept nogil:
     return position(EW_LEDGER, key)
 
 
-cdef inline uint32_t ew_owner(int64_t key) noexcept nogil:
-    return <uint32_t>(1 + key % EW_OWNERS)
+cdef inline const void* ew_owner(const WrapperWorld* world, int64_t key) noexcept nogil:
+    return &world.owners[key % EW_OWNERS]
+
+
+cdef inline uint32_t ew_place(int64_t key) noexcept nogil:
+    return map_place(<uint32_t>(1 + key % EW_OWNERS), key)
 
 
 # A value that tells its key and thereby its owner; never 0.
@@ -140,10 +150,9 @@ cdef inline void ew_recycle(WrapperWorld* world, uint32_t handle, PmlViolation* 
 
 # I28, inside the write section.
 cdef inline void ew_expect_empty(const EntryWrapper* wrapper, PmlViolation* violation) noexcept nogil:
-    if (wrapper_key(wrapper).ledger_id != NO_LEDGER or wrapper_key(wrapper).entry_id != NO_LEDGER
-            or u32_load_relaxed(&wrapper.value) or u32_load_relaxed(&wrapper.owner) or wrapper.size):
-        violate(violation, b"I28", b"a wrapper without a key has entry id %lld, value %lld, size %lld",
-                wrapper_key(wrapper).entry_id, u32_load_relaxed(&wrapper.value), wrapper.size)
+    if not wrapper_is_empty(wrapper) or u32_load_relaxed(&wrapper.value) or wrapper.size:
+        violate(violation, b"I28", b"an empty wrapper has place %lld, value %lld, size %lld",
+                u32_load_relaxed(&wrapper.place), u32_load_relaxed(&wrapper.value), wrapper.size)
 
 
 # I9, I11: a value that was read under a key is one of that key.
@@ -162,21 +171,35 @@ cdef inline void* ew_create(const int64_t* settings, int32_t threads) noexcept n
     world.n_threads = threads
     world.n_keys = settings[0]
     world.threads = <WrapperThread*>allocate_zeroed(threads, sizeof(WrapperThread))
-    if world.threads is NULL or wrapper_pool_init(&world.pool, <uint32_t>settings[1], EW_LIMIT) != PML_OK:
-        release(world.threads)
-        release(world)
-        return NULL
-    if mpsc_init(&world.queue, <uint32_t>settings[2]) != PML_OK:
-        pool_destroy(&world.pool)
-        release(world.threads)
-        release(world)
+    if (world.threads is NULL or not ew_make_pages(world)
+            or wrapper_pool_init(&world.pool, <uint32_t>settings[1], EW_LIMIT) != PML_OK
+            or mpsc_init(&world.queue, <uint32_t>settings[2]) != PML_OK):
+        ew_release(world)
         return NULL
     return world
+
+
+cdef inline bint ew_make_pages(WrapperWorld* world) noexcept nogil:
+    cdef uint32_t page
+    cdef int i
+    if map_memory_init(&world.map, SLOT_BITS + EW_PAGE_BITS, 1 + EW_OWNERS) != PML_OK:
+        return False
+    for i in range(EW_OWNERS):
+        page = pool_take(&world.map.pages)
+        if not page:
+            return False
+        node_start(&page_at(&world.map, page).node, &world.owners[(page - 1) % EW_OWNERS], EW_LEDGER, 0)
+    return True
+
+
+cdef inline void ew_release(WrapperWorld* world) noexcept nogil:
+    pool_destroy(&world.pool)
+    map_memory_destroy(&world.map)
+    release(world.threads)
+    release(world)
 
 
 cdef inline void ew_destroy(void* instance) noexcept nogil:
     cdef WrapperWorld* world = <WrapperWorld*>instance
     mpsc_destroy(&world.queue)
-    pool_destroy(&world.pool)
-    release(world.threads)
-    release(world)
+    ew_release(world)

@@ -25,7 +25,6 @@ class Wrapper:
     key: int | None = None
     value: int = 0
     requeues: int = 0
-    accessed: bool = False
 
 
 @dataclass(slots=True)
@@ -72,7 +71,7 @@ class Model:
         return self.free.pop() if self.free else Wrapper()
 
     def start(self, wrapper: Wrapper, key: int, value: int) -> None:
-        wrapper.key, wrapper.value, wrapper.requeues, wrapper.accessed = key, value, 0, False
+        wrapper.key, wrapper.value, wrapper.requeues = key, value, 0
 
     def empty(self, wrapper: Wrapper) -> None:
         wrapper.key, wrapper.value, wrapper.requeues = None, 0, 0
@@ -95,7 +94,6 @@ class Model:
     def look(self, wrapper: Wrapper, key: int) -> int:
         if wrapper.key != key:
             return 0
-        wrapper.accessed = True
         return wrapper.value
 
     def read(self, words: Words, thread: int, key: int) -> int:
@@ -123,7 +121,7 @@ class Model:
         wrapper = self.slots.pop(key % self.n_keys, None)
         if wrapper is None:
             return NOTHING
-        words[:3] = [wrapper.value % 1009 + 1, wrapper.requeues, int(wrapper.accessed)]
+        words[:2] = [wrapper.value % 1009 + 1, wrapper.requeues]
         self.empty(wrapper)
         return DONE
 
@@ -131,7 +129,6 @@ class Model:
         for _ in range(turns):
             wrapper = self.churned = self.take()
             self.empty(wrapper)
-            wrapper.accessed = False
             self.free.append(wrapper)
         return DONE
 
@@ -144,7 +141,6 @@ class Model:
                 self.free.append(wrapper)
                 words[0] += 1
             else:
-                wrapper.accessed = False
                 wrapper.requeues += 1
                 self.queue.append(wrapper)
                 words[1] += 1

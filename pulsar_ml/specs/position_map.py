@@ -53,8 +53,10 @@ class Model:
         "iterate": "Handles that were at positions of the interval, among them all that the "
         "caller knows to have been there during the whole call.",
         "iterate_all": "As iterate.",
+        "put_across": "As put, on the other map.",
+        "remove_across": "As remove, on the other map.",
     }
-    spans = frozenset({"iterate", "iterate_all", "remove"})
+    spans = frozenset({"iterate", "iterate_all", "remove", "remove_across"})
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.threads = threads
@@ -70,11 +72,14 @@ class Model:
         self.removing: dict[int, tuple[int, Position]] = {}  # by thread: the map, and the position
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
+        operation, arguments = on_its_map(operation, arguments)
         if operation == "iterate":
             first, last, which = arguments
             return self.iterate(which, shared_position(first), shared_position(last))
         if operation == "iterate_all":
             return self.iterate(arguments[0], (0, 0), (GREATEST, GREATEST))
+        if operation in ("recall", "look"):
+            return answer(DONE)
         key, which = arguments
         key += key % PLACES % self.places - key % PLACES  # the place in use that it stands for
         name = operation.removesuffix("_own")
@@ -135,6 +140,7 @@ class Model:
         )
 
     def begins(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> None:
+        operation, arguments = on_its_map(operation, arguments)
         which = arguments[-1]
         if operation == "remove":
             self.removing[thread] = which, self.shared(arguments[0])
@@ -147,6 +153,7 @@ class Model:
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
+        operation, arguments = on_its_map(operation, arguments)
         if operation == "remove":
             which, at = self.removing.pop(thread, (-1, (0, 0)))
             if which >= 0 and result == answer(ABSENT) and self.maps[which].get(at) == thread:
@@ -202,6 +209,14 @@ def digest(found: Sequence[Position]) -> int:
     for ledger_id, entry_id in found:
         seen = (seen * 1000003 + (ledger_id ^ entry_id)) % 2**64
     return seen - 2**64 if seen >= 2**63 else seen
+
+
+def on_its_map(operation: str, arguments: Sequence[int]) -> tuple[str, Sequence[int]]:
+    """A call across as the call on the map that it is about."""
+    if not operation.endswith("_across"):
+        return operation, arguments
+    key, which = arguments
+    return operation.removesuffix("_across"), (key, 1 - which)
 
 
 def own_positions(thread: int) -> set[Position]:

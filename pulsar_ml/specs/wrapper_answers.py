@@ -20,7 +20,6 @@ Exact = entry_wrapper.Model  # judges programs of one thread
 
 OUT_OF_MEMORY = 3
 CHURNED = 1 << 30
-FILLED, HIT = 1, 2
 
 Stale = tuple[int, int]  # the key that a wrapper was remembered under, the value last seen in it
 
@@ -45,9 +44,8 @@ class Model:
         "read_stale": "As read, for any key; of several looks the last one answers. A wrapper "
         "that the caller knows to hold a key holds no other key until that key is cleared.",
         "clear": "DONE: linearizable with the fills of the key; the size is that of the cleared "
-        "value, and the requeues that clears show add up to those that drains answered. The "
-        "value may count as accessed through a read of another key; it does count as accessed if "
-        "the caller read it and no drain requeued it. NOTHING: as for read.",
+        "value, and the requeues that clears show add up to those that drains answered. "
+        "NOTHING: as for read.",
         "churn": "The answer says nothing. While the call runs, its values may be seen in wrappers "
         "that keys have left.",
         "drain": "Each wrapper by itself. Recycled wrappers were cleared before. Fewer than "
@@ -64,14 +62,12 @@ class Model:
         self.known = [
             [0] * self.n_keys for _ in range(threads)
         ]  # versions that a thread cannot see less of
-        self.met: list[dict[int, int]] = [
-            {} for _ in range(threads)
-        ]  # of what is there: FILLED or HIT
+        # keys that a thread filled or read, of what is there
+        self.met: list[set[int]] = [set() for _ in range(threads)]
         self.fills = [0] * threads
         self.turns = [0] * threads
         self.remembered = [0] * threads
         self.stale: list[dict[int, Stale]] = [{} for _ in range(threads)]
-        self.looked = False
         self.open: frozenset[int] = frozenset()  # threads inside churn or drain
         self.churned = False
         self.sure: frozenset[int] = frozenset()  # threads one of whose churns had its memory
@@ -83,10 +79,10 @@ class Model:
     def canonical(self) -> object:
         return (
             tuple(self.values), tuple(self.versions), tuple(map(tuple, self.known)),
-            tuple(frozenset(met.items()) for met in self.met),
+            tuple(map(frozenset, self.met)),
             tuple(self.fills), tuple(self.turns), tuple(self.remembered),
             tuple(frozenset(stale.items()) for stale in self.stale),
-            self.looked, self.open, self.churned, self.sure, self.draining, self.left,
+            self.open, self.churned, self.sure, self.draining, self.left,
             self.recycled, self.owed,
         )  # fmt: skip
 
@@ -94,11 +90,7 @@ class Model:
         if operation == "churn":
             self.turns[thread] += arguments[1]
             self.open |= {thread}
-        elif operation == "read_stale":
-            # It answers its last look. An earlier one may have marked what a clear takes before the
-            # last.
-            self.looked |= arguments[2] > 1
-        else:
+        elif operation == "drain":
             self.draining = True
 
     def concurrent(
@@ -157,28 +149,20 @@ class Model:
         self.values[key] += (value,)
         self.versions[key] += 1
         self.known[thread][key] = self.versions[key]
-        self.met[thread][key] = FILLED
+        self.met[thread].add(key)
         self.remember(thread, key, value)
         return True
 
     def clear(self, key: int, thread: int, result: Answer) -> bool:
-        status, (_size, requeues, accessed, _) = result
+        status, (_size, requeues, *_) = result
         if status != DONE:
             return result == answer(NOTHING) and self.sees(key, thread, 0)
-        if not self.there(key) or result != answer(
-            DONE, self.values[key][-1] % 1009 + 1, requeues, accessed
-        ):
-            return False
-        if (
-            accessed
-            if not self.looked
-            else not (accessed or requeues) and self.met[thread].get(key) == HIT
-        ):
+        if not self.there(key) or result != answer(DONE, self.values[key][-1] % 1009 + 1, requeues):
             return False
         self.versions[key] += 1
         self.known[thread][key] = self.versions[key]
         for met in self.met:
-            met.pop(key, None)
+            met.discard(key)
         self.left += 1
         self.owed -= requeues
         return self.draining or self.balanced()
@@ -231,7 +215,6 @@ class Model:
             return False
         if before is None:
             return not value
-        self.looked |= bool(value)
         own, seen = before
         # A remainder with the sign of the dividend: below zero stands for the remembered key.
         wanted_key = int(math.fmod(key, self.n_keys))
@@ -260,7 +243,6 @@ class Model:
 
     def hit(self, key: int, thread: int, value: int) -> bool:
         """True if a look of the thread may show a value that was filled in under the key."""
-        self.looked = True
         if value not in self.values[key]:
             return False
         version = 2 * self.values[key].index(value) + 1
@@ -268,12 +250,11 @@ class Model:
             return False
         self.known[thread][key] = version
         if version == self.versions[key]:
-            self.met[thread][key] = HIT
+            self.met[thread].add(key)
         return True
 
     def passing(self, key: int, thread: int, value: int) -> bool:
         """True if a look may show a value that a churn fills in for a moment."""
-        self.looked = True
         number = (value - CHURNED - 1) >> 4
         turn, other = divmod(number, self.n_threads)
         return (

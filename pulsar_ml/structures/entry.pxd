@@ -17,14 +17,18 @@
 #              replaced, a reader holds the old one or the new one.
 #              EN-7 an entry has one parsed value at most; copies made after it was attached share
 #              it, and it is released with the last entry that has it, before the payload.
+#              EN-8 (I30, I59) a mark of an access is set under a reference and forgotten inside a
+#              write section of the entry's wrapper; neither changes what else is in `extra`.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication,
 #              read after a successful retain; but `extra`, whose read count changes while it is
-#              shared: exchanged with release -> loaded with acquire. Likewise `payload`, to which
+#              shared: exchanged with release -> loaded with acquire. The mark of an access orders
+#              nothing; its exchanges continue the release sequence. Likewise `payload`, to which
 #              a parsed value comes once.
 # Reclamation  The thread whose release reached zero gives everything back. Entry memory is
 #              type-stable; the payload is freed, and with a slice its reference to the receive
 #              buffer goes back.
-# Not promised That entry_retain on a stale handle retains the entry it once named: compare the
+# Not promised That a mark is one cache's alone where two caches hold the entry.
+#              That entry_retain on a stale handle retains the entry it once named: compare the
 #              position afterwards.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t
@@ -53,8 +57,9 @@ from pulsar_ml.structures.refcount cimport (
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i64_cas_strong_acq_rel, i64_load_acquire, i64_store_relaxed, pml_i32, pml_i64, pml_u32,
-    u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
+    u32_cas_strong_acq_rel, u32_cas_weak_relaxed, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
 )
+from pulsar_ml.sync.branch cimport unlikely
 from pulsar_ml.sync.memory cimport release
 
 
@@ -71,8 +76,9 @@ cdef struct Callback:
 
 
 cdef enum:
-    # `extra` of an entry: a handle and two marks.
-    EXTRA_HANDLE = 0x3FFFFFFF
+    # `extra` of an entry: a handle and three marks.
+    EXTRA_HANDLE = 0x1FFFFFFF
+    EXTRA_ACCESSED = 0x20000000     # read since it was cached, or since a pass requeued it
     EXTRA_IS_CALLBACK = 0x40000000  # the handle names a Callback, otherwise a read count (0: none)
     EXTRA_COUNTS_READ = 0x80000000  # deallocation marks a read (decreaseReadCountOnRelease)
 
@@ -329,6 +335,30 @@ cdef inline bint entry_matches(const EntryPool* pool, uint32_t handle, Position 
 
 cdef inline bint entry_is_at(const Entry* entry, Position at) noexcept nogil:
     return entry.entry_id == at.entry_id and entry.ledger_id == at.ledger_id
+
+
+# Accesses ----------------------------------------------------------------------------------------
+
+# A hit, by a holder of a reference.
+cdef inline void entry_mark_accessed(Entry* entry) noexcept nogil:
+    cdef uint32_t seen = u32_load_relaxed(&entry.extra)
+    # Only when it changes something: the line is shared by all readers.
+    while unlikely(not seen & EXTRA_ACCESSED):
+        if u32_cas_weak_relaxed(&entry.extra, &seen, seen | EXTRA_ACCESSED):
+            return
+
+
+# Inside the write section of the entry's wrapper, like the next one.
+cdef inline bint entry_was_accessed(const EntryPool* pool, uint32_t handle) noexcept nogil:
+    return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_ACCESSED) != 0
+
+
+cdef inline void entry_forget_access(EntryPool* pool, uint32_t handle) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
+    cdef uint32_t seen = u32_load_relaxed(&entry.extra)
+    while seen & EXTRA_ACCESSED:
+        if u32_cas_weak_relaxed(&entry.extra, &seen, seen & ~<uint32_t>EXTRA_ACCESSED):
+            return
 
 
 # Expected reads; the caller holds a reference to the entry ----------------------------------------

@@ -21,9 +21,7 @@
 from libc.stdint cimport INT32_MIN, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.structures.entry cimport entry_read_count
-from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
-)
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_recycle
 from pulsar_ml.structures.lru cimport (
     LruList, lru_collect, lru_destroy, lru_init, lru_node, lru_unlink,
 )
@@ -122,7 +120,7 @@ cdef inline Planned planned_of(
     cdef Planned planned = Planned(0, INT32_MIN, arrival, handle)
     cdef uint32_t read_count
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+    if not wrapper_is_empty(wrapper):
         read_count = entry_read_count(&base.memory.entries, u32_load_relaxed(&wrapper.value))
         planned.timestamp = i64_load_relaxed(&wrapper.timestamp)
         planned.expected = (read_count_value(&base.memory.entries.read_counts, read_count)
@@ -146,7 +144,7 @@ cdef inline PassVerdict priority_decide(
     cdef EntryWrapper* wrapper = wrapper_at(&base.memory.wrappers, handle)
     cdef PassVerdict verdict = MISSING
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+    if not wrapper_is_empty(wrapper):
         verdict = priority_judge(base, wrapper, run)
         if verdict == REMOVE:
             pass_remove(base, run, handle, wrapper)

@@ -151,7 +151,7 @@ cdef inline bint scan_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
         return scan_next(base, plan, run)
     wrapper = wrapper_at(&base.memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    found = wrapper_holds(wrapper, key, cache.number)
+    found = wrapper_holds(wrapper, &base.memory.map, cache, key)
     if found:
         due = not run.by_time or pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold)
         if due:

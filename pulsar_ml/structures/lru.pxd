@@ -16,9 +16,7 @@
 
 from libc.stdint cimport int64_t, uint32_t
 
-from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
-)
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_recycle
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
@@ -149,7 +147,7 @@ cdef inline bint lru_step(PolicyBase* base, EvictionPass* run) noexcept nogil:
         return False
     wrapper = wrapper_at(&base.memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id == NO_LEDGER:
+    if wrapper_is_empty(wrapper):
         verdict = MISSING
     elif run.by_time:
         if not pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold):

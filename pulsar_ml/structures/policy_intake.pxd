@@ -11,7 +11,7 @@
 #              them.
 # Ordering     See mpsc_queue.pxd and monitor.pxd.
 # Reclamation  None.
-# Not promised That a policy knows of a hit: most look at the wrapper's mark only.
+# Not promised That a policy knows of a hit: most look at the entry's mark only.
 
 from libc.stdint cimport uint32_t
 
@@ -33,4 +33,4 @@ cdef struct PolicyIntake:
     bint queued
     # a duplicate's expected reads are added, and what leaves is marked as evicted
     bint merges_counts
-    Touch touch             # NULL: the wrapper's accessed mark says enough
+    Touch touch             # NULL: the entry's mark says enough

@@ -13,16 +13,19 @@
 # Not promised Anything about another pass that runs between two slices: a pass carries on with what
 #              it finds.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t, uint64_t
 from libc.string cimport memset
 
-from pulsar_ml.structures.entry_wrapper cimport NO_LEDGER, EntryWrapper, wrapper_key, wrapper_recycle
+from pulsar_ml.structures.entry cimport entry_forget_access
+from pulsar_ml.structures.entry_wrapper cimport (
+    EntryWrapper, wrapper_is_empty, wrapper_key, wrapper_mark_requeued, wrapper_recycle,
+)
 from pulsar_ml.structures.object_pool cimport PoolChain, pool_give_all
 from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.position_map cimport MapCursor
 from pulsar_ml.structures.range_cache cimport (
-    CacheMemory, RangeCache, Removed, range_cache_at, range_cache_settle, range_cache_unlink,
+    CacheMemory, RangeCache, Removed, range_cache_of, range_cache_settle, range_cache_unlink,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed, i64_load_relaxed, u32_load_relaxed
@@ -158,9 +161,9 @@ cdef inline bint pass_is_before(int64_t timestamp, int64_t threshold) noexcept n
 cdef inline void pass_remove(
     const PolicyBase* base, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper
 ) noexcept nogil:
-    cdef RangeCache* cache = range_cache_at(base.memory, u32_load_relaxed(&wrapper.owner))
+    cdef RangeCache* cache = range_cache_of(base.memory, wrapper)
     cdef int64_t before = run.removed.bytes
-    run.last.key = wrapper_key(wrapper)
+    run.last.key = wrapper_key(wrapper, &base.memory.map)
     run.last.owner = cache.number
     run.last.timestamp = i64_load_relaxed(&wrapper.timestamp)
     range_cache_unlink(cache, run.last.key, handle, wrapper, &run.removed)
@@ -169,6 +172,14 @@ cdef inline void pass_remove(
         pass_count(run)
         run.cache = cache
     run.uncounted += run.last.size
+
+
+# Inside the write section of a wrapper that holds a value: marks it as kept (I59).
+cdef inline void pass_mark_requeued(
+    const PolicyBase* base, EntryWrapper* wrapper, int64_t now, uint16_t charge
+) noexcept nogil:
+    wrapper_mark_requeued(wrapper, now, charge)
+    entry_forget_access(&base.memory.entries, u32_load_relaxed(&wrapper.value))
 
 
 # Takes the bytes of the last removals off the size of their cache.
@@ -193,7 +204,7 @@ cdef inline void pass_give_up(
     const PolicyBase* base, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper
 ) noexcept nogil:
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+    if not wrapper_is_empty(wrapper):
         pass_remove(base, run, handle, wrapper)
         run.given_up += 1
     else:  # another thread emptied it since the pass looked

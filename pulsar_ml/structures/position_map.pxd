@@ -13,16 +13,21 @@
 #              PM-4 (I7, I38) an iteration ends and ascends, and sees every handle that is in the
 #              map during the whole iteration.
 #              PM-5 (I7) map_find answers a handle that is in the map during the whole call.
+#              PM-6 (I1, I11) what map_shows confirms was shown under the position in this map when
+#              it looked.
 # Ordering     put (release) -> find (acquire) of a slot; remove (release) -> put (acquire) of it;
-#              linking a page (release) -> finding or recalling it (acquire); see
-#              map_directory.pxd and map_pages.pxd. Reads prove the directory and nothing below
-#              it: a position that is present keeps its page and branch from being sealed.
+#              linking a page (release) -> finding or recalling it (acquire); map_show (release)
+#              -> map_shown (acquire), or map_shows (fence): the label of the page, and what the
+#              caller wrote before; see map_directory.pxd and map_pages.pxd. Reads prove the
+#              directory and nothing below it: a position that is present keeps its page and branch
+#              from being sealed.
 # Reclamation  Pages and branches are pooled and type-stable. A stale reader may look into one that
 #              serves another range by now; what it finds there fails the wrapper's key check. Who
 #              changes a count compares the label after the reservation, and makes sure that the
 #              node is linked: a reserved node that is linked stays linked. Who wins the exchange
 #              that unlinks a page gives it back. A freed slot keeps its page until map_leave_near.
-# Not promised The number of positions. A range as of one moment.
+# Not promised The number of positions. A range as of one moment. That a position that is present is
+#              shown.
 
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
@@ -33,15 +38,16 @@ from pulsar_ml.structures.map_directory cimport (
 )
 from pulsar_ml.structures.map_pages cimport (
     BLOCK_BITS, SLOT_BITS, SLOTS, MapBranch, MapMemory, MapPage, branch_at, map_block, map_entry_slot,
-    map_page_slot, node_is_sealed, node_leave, node_reserve, node_serves, node_start, page_at,
+    map_first_id, map_page_slot, map_place, node_is_sealed, node_leave, node_reserve, node_serves,
+    node_start, page_at,
 )
 from pulsar_ml.structures.object_pool cimport pool_give, pool_take
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    i64_load_relaxed, pml_ptr, pml_u32, ptr_load_acquire, ptr_load_relaxed, ptr_store_release,
-    u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed, u32_store_release,
-    u64_cas_strong_acq_rel, u64_load_acquire, u64_load_relaxed,
+    fence_acquire, i64_load_relaxed, pml_ptr, pml_u32, ptr_load_acquire, ptr_load_relaxed,
+    ptr_store_release, u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
+    u32_store_release, u64_cas_strong_acq_rel, u64_load_acquire, u64_load_relaxed,
 )
 from pulsar_ml.sync.wait cimport spin
 
@@ -170,7 +176,7 @@ cdef inline uint32_t map_reserve_branch(PositionMap* map, Position at) noexcept 
 
 # The page of a position, and its handle, with a reservation of the caller's; NULL without memory.
 cdef inline MapPage* map_reserve_page(PositionMap* map, Position at, uint32_t* found) noexcept nogil:
-    cdef int64_t first_id = at.entry_id & ~<int64_t>(SLOTS - 1)
+    cdef int64_t first_id = map_first_id(at.entry_id)
     cdef int64_t slot = map_page_slot(at.entry_id)
     cdef uint32_t parent, handle
     cdef uint64_t seen, proof
@@ -229,14 +235,46 @@ cdef inline int64_t map_recent_slot(int64_t entry_id) noexcept nogil:
     return (entry_id >> SLOT_BITS) & (RECENT - 1)
 
 
-# A handle that may stand under the position: the short way to what was put last. 0 says nothing
-# about the position, and neither does a handle: where the wrapper is not that of the position,
-# map_find tells.
-cdef inline uint32_t map_recall(const PositionMap* map, Position at) noexcept nogil:
+# The page of the position, or NULL, which says nothing: the short way to what was put last. By now
+# the page may serve another range or map; with the proof, map_shows tells.
+cdef inline MapPage* map_recall(const PositionMap* map, Position at, uint64_t* proof) noexcept nogil:
     cdef MapPage* page = <MapPage*>ptr_load_acquire(&map.recent[map_recent_slot(at.entry_id)])
-    if (page is NULL or i64_load_relaxed(&page.node.first_id) != at.entry_id & ~<int64_t>(SLOTS - 1)
-            or i64_load_relaxed(&page.node.ledger_id) != at.ledger_id):
-        return 0
+    if page is NULL:
+        return NULL
+    # Pairs with the release in node_start.
+    proof[0] = u64_load_acquire(&page.node.version)
+    if not node_serves(&page.node, map, at.ledger_id, map_first_id(at.entry_id)):
+        return NULL
+    return page
+
+
+# What a page shows under the position, or 0, which says nothing.
+cdef inline uint32_t map_shown(const MapPage* page, Position at) noexcept nogil:
+    # Pairs with the release in map_show.
+    return u32_load_acquire(&page.shown[map_entry_slot(at.entry_id)])
+
+
+# True if a page that map_recall answered with this proof shows `entry` under the position now.
+cdef inline bint map_shows(
+    const MapPage* page, Position at, uint32_t entry, uint64_t proof
+) noexcept nogil:
+    # Pairs with the release fence in node_start: where the label was that of a later incarnation,
+    # what the one of the proof showed is not read any more.
+    fence_acquire()
+    # What a later incarnation shows is read with its version.
+    return map_shown(page, at) == entry and u64_load_relaxed(&page.node.version) == proof
+
+
+# Shows `entry` at a place in which the caller's handle stands, inside the write section of its
+# wrapper. map_remove takes it away.
+cdef inline void map_show(MapMemory* memory, uint32_t place, uint32_t entry) noexcept nogil:
+    # Pairs with the acquire in map_shown.
+    u32_store_release(&page_at(memory, place >> SLOT_BITS).shown[place & (SLOTS - 1)], entry)
+
+
+# The handle in the position's slot of a page, or 0.
+cdef inline uint32_t map_slot(const MapPage* page, Position at) noexcept nogil:
+    # Pairs with the release of a removal: then nothing is shown any more.
     return u32_load_acquire(&page.slots[map_entry_slot(at.entry_id)])
 
 
@@ -257,15 +295,19 @@ cdef inline uint32_t map_find(const PositionMap* map, Position at) noexcept nogi
 
 
 # PML_EXISTS when the position is taken, PML_NO_MEMORY when a page could not be made; then nothing
-# changed. The position is a stored one (both ids >= 0).
-cdef inline Status map_put_if_absent(PositionMap* map, Position at, uint32_t handle) noexcept nogil:
+# changed. The position is a stored one (both ids >= 0). `place` becomes the handle's, otherwise 0.
+cdef inline Status map_put_if_absent(
+    PositionMap* map, Position at, uint32_t handle, uint32_t* place
+) noexcept nogil:
     cdef uint32_t page_handle
     cdef MapPage* page = map_reserve_page(map, at, &page_handle)
     cdef uint32_t seen = 0
+    place[0] = 0
     if page is NULL:
         return PML_NO_MEMORY
     # Pairs with the readers' acquire of the slot.
     if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+        place[0] = map_place(page_handle, at.entry_id)
         return PML_OK
     page_leave(map.memory, page, page_handle, 1)
     return PML_EXISTS
@@ -320,9 +362,11 @@ cdef inline void map_leave_near(MapMemory* memory, MapNear* near) noexcept nogil
 cdef inline bint map_clear_slot(
     PositionMap* map, Position at, uint32_t handle, uint32_t page_handle
 ) noexcept nogil:
-    cdef pml_u32* slot = &page_at(map.memory, page_handle).slots[map_entry_slot(at.entry_id)]
+    cdef MapPage* page = page_at(map.memory, page_handle)
+    cdef pml_u32* slot = &page.slots[map_entry_slot(at.entry_id)]
     if u32_load_relaxed(slot) != handle:
         return False
+    u32_store_relaxed(&page.shown[map_entry_slot(at.entry_id)], 0)
     # Pairs with the acquire of a put that finds the slot free.
     u32_store_release(slot, 0)
     return True

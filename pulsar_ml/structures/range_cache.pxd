@@ -26,17 +26,18 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, entry_adopt_reads, entry_at, entry_expected_reads, entry_hold_reads,
-    entry_is_at, entry_matches, entry_payload, entry_pool_destroy, entry_pool_init,
-    entry_read_count, entry_references, entry_release, entry_release_chained, entry_retain,
-    payload_source,
+    Entry, EntryPool, entry_adopt_reads, entry_at, entry_expected_reads, entry_forget_access,
+    entry_hold_reads, entry_is_at, entry_mark_accessed, entry_matches, entry_payload,
+    entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release,
+    entry_release_chained, entry_retain, entry_was_accessed, payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
-    EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_look, wrapper_mark_accessed, wrapper_pool_init, wrapper_read, wrapper_recycle,
-    wrapper_unchanged,
+    EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds, wrapper_look,
+    wrapper_pool_init, wrapper_read, wrapper_recycle, wrapper_unchanged,
 )
-from pulsar_ml.structures.map_pages cimport MapMemory, map_memory_destroy, map_memory_init
+from pulsar_ml.structures.map_pages cimport (
+    MapMemory, MapPage, map_memory_destroy, map_memory_init, place_owner,
+)
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
 from pulsar_ml.structures.object_pool cimport (
@@ -46,7 +47,8 @@ from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.position_map cimport (
     MapCursor, MapNear, PositionMap, map_cursor, map_destroy, map_find, map_init, map_leave_near,
-    map_next, map_put_if_absent, map_recall, map_remove, map_remove_near,
+    map_next, map_put_if_absent, map_recall, map_remove, map_remove_near, map_show, map_shown,
+    map_shows, map_slot,
 )
 from pulsar_ml.structures.read_count cimport (
     read_count_add, read_count_mark_evicted, read_count_release, read_count_value,
@@ -63,7 +65,7 @@ from pulsar_ml.structures.status cimport (
 )
 from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_fetch_sub_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32,
-    u32_load_relaxed, u32_store_relaxed, u32_store_release, u8_load_relaxed,
+    u32_load_relaxed, u32_store_relaxed, u32_store_release,
 )
 from pulsar_ml.sync.branch cimport likely, unlikely
 
@@ -83,7 +85,7 @@ cdef struct CacheMemory:
 
 
 cdef struct RangeCache:
-    PositionMap map
+    PositionMap map         # first: the map that a page names is a cache
     CacheMemory* memory
     # of the policy that all caches of a manager share; NULL: nothing is queued
     MpscQueue* queue
@@ -144,6 +146,11 @@ cdef inline void cache_memory_destroy(CacheMemory* memory) noexcept nogil:
 
 cdef inline RangeCache* range_cache_at(const CacheMemory* memory, uint32_t number) noexcept nogil:
     return <RangeCache*>pool_at(&memory.caches, number)
+
+
+# Inside the write section of a wrapper that is not empty: its cache.
+cdef inline RangeCache* range_cache_of(const CacheMemory* memory, const EntryWrapper* wrapper) noexcept nogil:
+    return <RangeCache*>place_owner(&memory.map, u32_load_relaxed(&wrapper.place))
 
 
 # An empty cache, or NULL when memory ran out.
@@ -222,7 +229,7 @@ cdef inline void range_cache_adopt(RangeCache* cache, Position key, uint32_t ent
         return
     wrapper = wrapper_at(&memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_holds(wrapper, key, cache.number):
+    if wrapper_holds(wrapper, &memory.map, cache, key):
         cached = u32_load_relaxed(&wrapper.value)
         if entry_retain(&memory.entries, cached):
             if entry_matches(&memory.entries, cached, key):
@@ -253,22 +260,25 @@ cdef inline Status range_cache_link(
     cdef CacheMemory* memory = cache.memory
     cdef uint32_t handle = pool_take(&memory.wrappers)
     cdef EntryWrapper* wrapper
+    cdef uint32_t place
     cdef Status status
     if not handle:
         return PML_NO_MEMORY
     wrapper = wrapper_at(&memory.wrappers, handle)
-    # One write section around filling and linking: a thread that finds the wrapper in the map waits
+    # One write section around linking and filling: a thread that finds the wrapper in the map waits
     # until it is queued and counted, so size is never taken off before it was added.
     stamped_lock_write(&wrapper.lock)
-    wrapper_fill(wrapper, key, entry, cache.number, length, now)
+    entry_forget_access(&memory.entries, entry)
     # The map first: a wrapper that lost its position must not be in the queue (#24363).
-    status = map_put_if_absent(&cache.map, key, handle)
+    status = map_put_if_absent(&cache.map, key, handle, &place)
     if status == PML_OK:
+        wrapper_fill(wrapper, place, entry, length, now)
         if cache.queue is not NULL:
             status = mpsc_offer(cache.queue, handle)
         if status == PML_OK:
             i64_fetch_add_relaxed(&cache.size, length)
             range_cache_pin(entry_at(&memory.entries, entry), length)
+            map_show(&memory.map, place, entry)
         else:
             map_remove(&cache.map, key, handle)
     if status != PML_OK:
@@ -311,7 +321,7 @@ cdef inline uint32_t range_cache_retain(
     cdef uint32_t entry
     # Turns when a write section came between: a removal, which ends in a miss, or a requeue.
     while True:
-        entry = wrapper_read(wrapper, key, cache.number, &stamp)
+        entry = wrapper_read(wrapper, &memory.map, cache, key, &stamp)
         if unlikely(not entry):
             return 0
         held = entry_at(&memory.entries, entry)
@@ -323,38 +333,60 @@ cdef inline uint32_t range_cache_retain(
             return 0
     # Its position, unless a holder released too often.
     if likely(entry_is_at(held, key)):
-        wrapper_mark_accessed(wrapper)
+        entry_mark_accessed(held)
         if unlikely(cache.touch is not NULL):
-            cache.touch(cache.intake, handle, wrapper)
+            range_cache_touch(cache, handle)
         return entry
     entry_release(&memory.entries, entry, 1)
     return 0
 
 
+# The entry that a recalled page shows under the key, with a reference for the caller, or 0, which
+# says nothing. No wrapper is looked at: what is shown was queued and counted, and a removal hides
+# it before it gives the reference back. So what is shown after it was retained is the right one.
+cdef inline uint32_t range_cache_retain_shown(
+    const RangeCache* cache, const MapPage* page, Position key, uint64_t proof
+) noexcept nogil:
+    cdef CacheMemory* memory = cache.memory
+    cdef uint32_t entry = map_shown(page, key)
+    cdef Entry* held = entry_at(&memory.entries, entry)
+    if unlikely(not entry):
+        return 0
+    if unlikely(not refcount_retain(&held.references)):
+        return 0
+    # Its position, unless a holder released too often.
+    if likely(map_shows(page, key, entry, proof) and entry_is_at(held, key)):
+        entry_mark_accessed(held)
+        if unlikely(cache.touch is not NULL):
+            range_cache_touch(cache, map_slot(page, key))
+        return entry
+    entry_release(&memory.entries, entry, 1)
+    return 0
+
+
+# The policy hears of a hit, unless the entry is removed already (0).
+cdef inline void range_cache_touch(const RangeCache* cache, uint32_t handle) noexcept nogil:
+    if handle:
+        cache.touch(cache.intake, handle, wrapper_at(&cache.memory.wrappers, handle))
+
+
 cdef inline uint32_t range_cache_get(const RangeCache* cache, Position key) noexcept nogil:
-    cdef uint32_t handle = map_recall(&cache.map, key)
-    cdef uint32_t entry = 0
-    cdef uint32_t found
-    cdef bint proved = False
-    # Turns once: a page that was recalled may be another cache's by now, with its handle under this
-    # position, so only a handle of map_find tells of a miss.
-    while True:
-        if likely(handle != 0):
-            entry = range_cache_retain(cache, handle, key)
-        if likely(entry != 0 or proved):
+    cdef uint64_t proof
+    cdef const MapPage* page = map_recall(&cache.map, key, &proof)
+    cdef uint32_t handle, entry
+    if likely(page is not NULL):
+        entry = range_cache_retain_shown(cache, page, key, proof)
+        if likely(entry != 0):
             return entry
-        found = map_find(&cache.map, key)
-        if found == handle:
-            return 0
-        handle = found
-        proved = True
+    handle = map_find(&cache.map, key)
+    return range_cache_retain(cache, handle, key) if handle else 0
 
 
 cdef inline bint range_cache_exists(const RangeCache* cache, Position key) noexcept nogil:
     cdef uint32_t handle = map_find(&cache.map, key)
-    # The handle may stand in a page that serves another range by now: the wrapper's key shows that.
+    # Its page may serve another range by now: the wrapper's key shows that.
     return handle != 0 and wrapper_look(
-        wrapper_at(&cache.memory.wrappers, handle), key, cache.number) != 0
+        wrapper_at(&cache.memory.wrappers, handle), &cache.memory.map, cache, key) != 0
 
 
 # Starts a read of [first, last].
@@ -390,13 +422,13 @@ cdef inline bint range_cache_look(
             return False
         wrapper = wrapper_at(&memory.wrappers, handle)
         stamped_lock_read(&wrapper.lock)
-        found = wrapper_holds(wrapper, state.key, cache.number)
+        found = wrapper_holds(wrapper, &memory.map, cache, state.key)
         if found:
             state.length = wrapper.size
             state.timestamp = i64_load_relaxed(&wrapper.timestamp)
             state.requeues = wrapper.requeue_count
-            state.accessed = u8_load_relaxed(&wrapper.accessed) != 0
             # Inside the section the wrapper keeps its reference.
+            state.accessed = entry_was_accessed(&memory.entries, u32_load_relaxed(&wrapper.value))
             state.expected_reads = entry_expected_reads(&memory.entries, u32_load_relaxed(&wrapper.value))
         stamped_unlock_read(&wrapper.lock)
     return True
@@ -418,7 +450,7 @@ cdef inline void range_cache_unlink(
     # Always first, so that clear makes progress in any state of the value (#22814).
     map_remove_near(&cache.map, key, handle, &removed.near)
     retained = refcount_retain(&held.references)
-    removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
+    removed.bytes += wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
     removed.entries += 1
     if not retained:
         return
@@ -455,7 +487,7 @@ cdef inline Removed range_cache_remove(
             break
         wrapper = wrapper_at(&cache.memory.wrappers, handle)
         stamped_lock_write(&wrapper.lock)
-        found = wrapper_holds(wrapper, key, cache.number)
+        found = wrapper_holds(wrapper, &cache.memory.map, cache, key)
         if found:
             range_cache_unlink(cache, key, handle, wrapper, &removed)
         stamped_unlock_write(&wrapper.lock)

@@ -27,24 +27,23 @@
 
 from libc.stdint cimport uint32_t
 
-from pulsar_ml.structures.entry cimport entry_has_expected_reads
-from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_mark_requeued,
-)
+from pulsar_ml.structures.entry cimport entry_has_expected_reads, entry_was_accessed
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_tail
 from pulsar_ml.structures.object_pool cimport pool_chain
 from pulsar_ml.structures.policy_pass cimport (
     MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
-    pass_is_before, pass_remove, policy_row,
+    pass_is_before, pass_mark_requeued, pass_remove, policy_row,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport PML_OK
-from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed, u8_load_relaxed
+from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed
 
 
 # Inside the wrapper's write section, the wrapper holding a value.
 cdef inline bint removal_accessed(const PolicyBase* base, const EntryWrapper* wrapper) noexcept nogil:
-    return base.settings.extend_recently_accessed and u8_load_relaxed(&wrapper.accessed)
+    return (base.settings.extend_recently_accessed
+            and entry_was_accessed(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 
 
 cdef inline bint removal_expected(const PolicyBase* base, const EntryWrapper* wrapper) noexcept nogil:
@@ -75,10 +74,10 @@ cdef inline PassVerdict removal_judge(
     if not removal_first_round(base, run) and not removal_keeps_again(base, run):
         return REMOVE
     if removal_accessed(base, wrapper):
-        wrapper_mark_requeued(wrapper, run.now, base.one_budget)
+        pass_mark_requeued(base, wrapper, run.now, base.one_budget)
         return REQUEUE
     if removal_expected(base, wrapper):
-        wrapper_mark_requeued(wrapper, run.now, 1)
+        pass_mark_requeued(base, wrapper, run.now, 1)
         return REQUEUE
     return REMOVE
 
@@ -95,7 +94,7 @@ cdef inline bint removal_step(PolicyBase* base, EvictionPass* run) noexcept nogi
         return False
     wrapper = wrapper_at(&base.memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id == NO_LEDGER:
+    if wrapper_is_empty(wrapper):
         verdict = MISSING
     else:
         verdict = removal_judge(base, wrapper, run)

@@ -22,16 +22,17 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_mark_requeued, wrapper_recycle,
+    EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_key, wrapper_recycle,
 )
 from pulsar_ml.structures.ghost_list cimport GhostList, ghost_add, ghost_destroy, ghost_key, ghost_take
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
 from pulsar_ml.structures.policy_pass cimport (
     MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
-    pass_is_before, pass_remove, policy_row,
+    pass_is_before, pass_mark_requeued, pass_remove, policy_row,
 )
 from pulsar_ml.structures.position cimport Position
+from pulsar_ml.structures.range_cache cimport range_cache_of
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.value_ring cimport (
     RingSlot, ValueRing, ring_at, ring_count, ring_destroy, ring_has_room, ring_pop, ring_push,
@@ -82,18 +83,21 @@ cdef inline void s3_collect(PolicyBase* base, S3Fifo* s3, EvictionPass* run) noe
     cdef EntryWrapper* wrapper
     cdef Position key
     cdef uint64_t size
+    cdef bint empty
     while True:
         handle = mpsc_peek(&base.intake.queue)
         if not handle or not ring_has_room(&s3.small) or not ring_has_room(&s3.main):
             return
         wrapper = wrapper_at(&base.memory.wrappers, handle)
         stamped_lock_write(&wrapper.lock)
-        key = wrapper_key(wrapper)
-        owner = u32_load_relaxed(&wrapper.owner)
+        empty = wrapper_is_empty(wrapper)
+        if not empty:
+            key = wrapper_key(wrapper, &base.memory.map)
+            owner = range_cache_of(base.memory, wrapper).number
         size = wrapper.size
         stamped_unlock_write(&wrapper.lock)
         mpsc_poll(&base.intake.queue)
-        if key.ledger_id == NO_LEDGER:
+        if empty:
             run.missing += 1
             wrapper_recycle(&base.memory.wrappers, handle)
         elif ghost_take(&s3.ghost, ghost_key(owner, <uint64_t>key.ledger_id, <uint64_t>key.entry_id)):
@@ -159,7 +163,7 @@ cdef inline PassVerdict s3_judge(
         return STOP
     if visits > <uint32_t>small and <uint64_t>run.requeued < run.round_end:
         u8_store_relaxed(&wrapper.visits, 0 if small else visits - 1)
-        wrapper_mark_requeued(wrapper, run.now, 0)
+        pass_mark_requeued(base, wrapper, run.now, 0)
         return REQUEUE
     pass_remove(base, run, handle, wrapper)
     if small:
@@ -178,7 +182,7 @@ cdef inline PassVerdict s3_handle(PolicyBase* base, S3Fifo* s3, EvictionPass* ru
     cdef PassVerdict verdict = MISSING
     cdef RingSlot slot
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+    if not wrapper_is_empty(wrapper):
         verdict = s3_judge(base, s3, run, handle, wrapper, small)
     stamped_unlock_write(&wrapper.lock)
     if verdict == STOP:
@@ -210,7 +214,7 @@ cdef inline PassVerdict s3_handle_waiting(PolicyBase* base, EvictionPass* run) n
         return STOP
     wrapper = wrapper_at(&base.memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+    if not wrapper_is_empty(wrapper):
         verdict = REMOVE
         if run.by_time:
             if not pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold):

@@ -16,9 +16,7 @@
 from libc.stdint cimport int64_t, uint32_t, uint64_t
 
 from pulsar_ml.structures.entry cimport entry_has_expected_reads
-from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
-)
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_recycle
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport (
     MISSING, REMOVE, REQUEUE, STOP, EvictionPass, PolicyBase, PolicyRow, PassVerdict, pass_give_up,
@@ -61,7 +59,7 @@ cdef inline PassVerdict stash_decide(
     cdef EntryWrapper* wrapper = wrapper_at(&base.memory.wrappers, handle)
     cdef PassVerdict verdict = MISSING
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+    if not wrapper_is_empty(wrapper):
         verdict = stash_judge(base, wrapper, run)
         if verdict == REMOVE:
             pass_remove(base, run, handle, wrapper)

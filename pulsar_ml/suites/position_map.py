@@ -15,6 +15,13 @@ SUITE = Suite(
     settings={"limit": (8, 128)},
     threads=4,
     operations=6000,
-    invariants=named("I5 I7 I8 I35 I36 I38 I39"),
-    controlled=ControlledSize(sources=("put", "put_own")),
+    invariants=named("I5 I7 I8 I11 I35 I36 I38 I39"),
+    controlled=ControlledSize(
+        sources=("put", "put_own"),
+        # A page that changes hands under a thread that came to it before.
+        lives=(
+            ("put", "recall", "remove", "put_across", "look"),
+            ("put", "remove", "put_across", "remove_across", "put", "find"),
+        ),
+    ),
 )

@@ -6,18 +6,38 @@ from __future__ import annotations
 
 import pytest
 
+from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.search.explore import Exploration, explore
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.suites.registry import SUITES
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.hunting import hunt, mutants
 
 SETTINGS = {"limit": (8, 128), "chunk_bits": (0, 1), "spread": (0, 2)}
+MIX = {
+    "put": 5,
+    "remove": 9,
+    "find": 4,
+    "put_own": 4,
+    "remove_own": 7,
+    "find_own": 8,
+    "remove_foreign": 1,
+    "iterate": 2,
+    "iterate_all": 1,
+}
 
 
 def run(seed: int, executions: int) -> Exploration:
     subject = mutants().SUBJECTS["position_map"]
     program = Program.generate(
-        subject, seed, threads=2 + seed % 2, operations=3 + seed % 4, settings=SETTINGS, noise=False
+        subject,
+        seed,
+        threads=2 + seed % 2,
+        operations=3 + seed % 4,
+        mix=MIX,
+        settings=SETTINGS,
+        noise=False,
     )
     return explore(
         subject,
@@ -65,6 +85,39 @@ def test_a_stale_clear_leaves_a_churned_wrapper_alone(seed: int) -> None:
         mode="c11",
         reuse="mixed",
         faults=("weak_failure", "spurious"),
+    )
+    assert done.failure is None
+
+
+# The check of a hit's mark followed the handle in a wrapper that another thread was filling, to an
+# entry in memory that this thread had not acquired: the check was wrong, not the cache.
+def test_the_check_of_a_mark_looks_at_the_entry_that_its_caller_holds() -> None:
+    suite = SUITES["cache_manager"]
+    subject = mutants().SUBJECTS[suite.subject]
+    done = explore(
+        subject,
+        program_of(subject, suite, 2000061, TrialOptions(threads=3)),
+        executions=500,
+        seed=2000061,
+        mode="c11",
+        reuse="mixed",
+    )
+    assert done.failure is None
+
+
+# A time pass of released_5 keeps what comes while it runs, and was held to the bound of a size
+# pass: the check was wrong, not the policy.
+def test_a_time_pass_may_keep_what_comes_while_it_runs() -> None:
+    suite = SUITES["eviction_policy"]
+    subject = mutants().SUBJECTS[suite.subject]
+    done = explore(
+        subject,
+        program_of(subject, suite, 3100027, TrialOptions(threads=3)),
+        executions=100,
+        seed=3100027,
+        mode="c11",
+        reuse="mixed",
+        faults=("no_memory",),
     )
     assert done.failure is None
 

@@ -6,6 +6,7 @@ import errno
 import os
 import re
 import resource
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -66,13 +67,19 @@ WRITING: dict[str, tuple[str, ...]] = {
 
 @contextmanager
 def small_files(most: int) -> Iterator[None]:
-    """No file may become larger, as the kernel says it: a write of more fails."""
+    """No file may become larger, as the kernel says it: a write of more fails.
+
+    Python would leave the cut bytecode of a module that it imports meanwhile.
+    """
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "dont_write_bytecode", True)
+        patch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+        resource.setrlimit(resource.RLIMIT_FSIZE, (most, before[1]))
+        try:
+            yield
+        finally:
+            resource.setrlimit(resource.RLIMIT_FSIZE, before)
 
 
 @pytest.mark.parametrize("name", WRITING)

@@ -26,7 +26,7 @@ NEW_FILE = """
 from libc.stdint cimport uint32_t
 
 from pulsar_ml.structures.entry_wrapper cimport (
-    NO_LEDGER, EntryWrapper, wrapper_at, wrapper_key, wrapper_recycle,
+    EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_recycle,
 )
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport (
@@ -52,7 +52,7 @@ cdef inline bint sparing_step(PolicyBase* base, EvictionPass* run) noexcept nogi
         return True
     wrapper = wrapper_at(&base.memory.wrappers, handle)
     stamped_lock_write(&wrapper.lock)
-    if wrapper_key(wrapper).ledger_id != NO_LEDGER:
+    if not wrapper_is_empty(wrapper):
         pass_remove(base, run, handle, wrapper)
     stamped_unlock_write(&wrapper.lock)
     wrapper_recycle(&base.memory.wrappers, handle)

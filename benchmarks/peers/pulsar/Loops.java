@@ -133,16 +133,25 @@ public final class Loops {
         return now() - start;
     }
 
-    private long hits(int span, long first, boolean shuffled, int count) {
+    private static int[] drawn(int span, long first, int count) {
+        int[] ids = new int[count];
         long state = 88172645463325252L + first;
+        for (int i = 0; i < count; i++) {
+            state ^= state << 13;
+            state ^= state >>> 7;
+            state ^= state << 17;
+            ids[i] = (int) ((state >>> 32) * span >>> 32);
+        }
+        return ids;
+    }
+
+    private long hits(int span, long first, boolean shuffled, int count) {
+        int[] drawn = shuffled ? drawn(span, first, count) : null;
         long at = first;
         long start = now();
         for (int i = 0; i < count; i++) {
             if (shuffled) {
-                state ^= state << 13;
-                state ^= state >>> 7;
-                state ^= state << 17;
-                at = (state >>> 32) * span >>> 32;
+                at = drawn[i];
             } else if (at + 1 < span) {
                 at++;
             } else {

@@ -62,10 +62,8 @@ if not stamped_validate(&wrapper.lock, stamp):
         new="""
 if not stamped_validate(&wrapper.lock, stamp):
     stamped_lock_read(&wrapper.lock)
-    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
-    entry_id = i64_load_relaxed(&wrapper.entry_id)
+    holds = wrapper_holds(wrapper, memory, owner, key)
     value = (value & ~<uint32_t>63) | (u32_load_relaxed(&wrapper.value) & 63)
-    holder = u32_load_relaxed(&wrapper.owner)
     stamped_unlock_read(&wrapper.lock)
 """,
         suite="entry_wrapper",
@@ -111,7 +109,7 @@ return 0
         breaks=BREAKS,
         executions=8_000,
         settings={"caches": (1, 1), "policy": (0, 1), "max_requeue": (5, 5)},
-        programs=ControlledSize(mix={"put": 3, "get": 4, "expire": 2}),
+        programs=ControlledSize(mix={"put": 3, "read_range": 4, "expire": 2}),
     ),
     Mutant(
         id="AR3",
@@ -121,7 +119,7 @@ return 0
         old=REMOVE_ONE,
         new="""
 wrapper = wrapper_at(&cache.memory.wrappers, handle)
-found = range_cache_first_inside(wrapper) and wrapper_holds(wrapper, key, cache.number)
+found = range_cache_first_inside(wrapper) and wrapper_holds(wrapper, &cache.memory.map, cache, key)
 if found:
     range_cache_unlink(cache, key, handle, wrapper, &removed)
 stamped_unlock_write(&wrapper.lock)

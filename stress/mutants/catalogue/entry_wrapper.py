@@ -8,13 +8,23 @@ FILE = "structures/entry_wrapper.pxd"
 
 STALE = 8  # from here on a place means the wrapper that was churned last
 
+# The remover recycles the wrapper: the policy has no queue.
+RECYCLED = {
+    name: (value, value)
+    for name, value in {
+        "caches": 2,
+        "keys": 8,
+        "chunk_bits": 2,
+        "queue_chunk_bits": 2,
+        "policy": 3,
+    }.items()
+}
+
 VALIDATED = """
 if not stamped_validate(&wrapper.lock, stamp):
     stamped_lock_read(&wrapper.lock)
-    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
-    entry_id = i64_load_relaxed(&wrapper.entry_id)
+    holds = wrapper_holds(wrapper, memory, owner, key)
     value = u32_load_relaxed(&wrapper.value)
-    holder = u32_load_relaxed(&wrapper.owner)
     stamped_unlock_read(&wrapper.lock)
 """
 
@@ -53,8 +63,7 @@ if not stamped_validate(&wrapper.lock, stamp):
         new=VALIDATED
         + """
 else:
-    ledger_id = i64_load_relaxed(&wrapper.ledger_id)
-    entry_id = i64_load_relaxed(&wrapper.entry_id)
+    holds = wrapper_holds(wrapper, memory, owner, key)
 """.lstrip("\n"),
         suite="entry_wrapper",
         breaks="I9, I1",
@@ -64,17 +73,46 @@ else:
         strategy="preemptions",
     ),
     Mutant(
-        id="M29",
-        title="a requeue keeps the accessed mark",
+        id="EW-value",
+        title="a read takes the handle of the entry that it will look at relaxed",
         origin="port",
         file=FILE,
-        old="""
-i64_store_relaxed(&wrapper.timestamp, now)
-u8_store_relaxed(&wrapper.accessed, 0)
-""",
-        new="i64_store_relaxed(&wrapper.timestamp, now)",
-        suite="removal_queue",
-        breaks="I59",
+        old="value = u32_load_acquire(&wrapper.value)",
+        new="value = u32_load_relaxed(&wrapper.value)",
+        suite="range_cache",
+        breaks="I18",
+        mode="c11",
+        # The wrapper comes back at its place with an entry in memory that the reader does not know.
+        calls=(
+            (
+                ("put", 0, 0, 0),
+                ("put", 0, 2, 0),
+                ("put", 0, 1, 0),
+                ("hold", 0, 1, 0),
+                ("remove_range", 0, 1, 0),
+                ("put", 0, 1, 0),
+            ),
+            (("read_range", 0, 1, 0),),
+        ),
+        settings=RECYCLED,
+    ),
+    Mutant(
+        id="EW-place",
+        title="a wrapper's place is published by a relaxed store",
+        origin="port",
+        file=FILE,
+        old="u32_store_release(&wrapper.place, place)",
+        new="u32_store_relaxed(&wrapper.place, place)",
+        suite="range_cache",
+        breaks="I9",
+        mode="c11",
+        # The wrapper comes back in a page that a third thread made.
+        calls=(
+            (("put", 0, 0, 0), ("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)),
+            (("read_range", 0, 1, 0),),
+            (("put", 1, 0, 0),),
+        ),
+        settings=RECYCLED,
     ),
     Mutant(
         id="M31",
@@ -83,11 +121,11 @@ u8_store_relaxed(&wrapper.accessed, 0)
         file=FILE,
         old="""
 wrapper.requeue_count = 0
-u8_store_relaxed(&wrapper.accessed, 0)
+u8_store_relaxed(&wrapper.visits, 0)
 """,
         new="""
 wrapper.requeue_count = 2
-u8_store_relaxed(&wrapper.accessed, 0)
+u8_store_relaxed(&wrapper.visits, 0)
 """,
         suite="entry_wrapper",
         breaks="I30, I56",

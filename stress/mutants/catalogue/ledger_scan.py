@@ -14,7 +14,7 @@ MUTANTS: tuple[Mutant, ...] = (
         file=FILE,
         old="""
 stamped_lock_write(&wrapper.lock)
-found = wrapper_holds(wrapper, key, cache.number)
+found = wrapper_holds(wrapper, &base.memory.map, cache, key)
 if found:
     due = not run.by_time or pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold)
     if due:
@@ -22,7 +22,7 @@ if found:
 stamped_unlock_write(&wrapper.lock)
 """,
         new="""
-found = wrapper_holds(wrapper, key, cache.number)
+found = wrapper_holds(wrapper, &base.memory.map, cache, key)
 if found:
     due = not run.by_time or pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold)
     if due:

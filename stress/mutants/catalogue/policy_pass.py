@@ -51,4 +51,17 @@ run.cache = cache
         suite="removal_queue",
         breaks="I23",
     ),
+    Mutant(
+        id="M29",
+        title="a requeue keeps the accessed mark",
+        origin="port",
+        file=FILE,
+        old="""
+wrapper_mark_requeued(wrapper, now, charge)
+entry_forget_access(&base.memory.entries, u32_load_relaxed(&wrapper.value))
+""",
+        new="wrapper_mark_requeued(wrapper, now, charge)",
+        suite="removal_queue",
+        breaks="I59",
+    ),
 )

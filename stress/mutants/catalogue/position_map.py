@@ -6,6 +6,29 @@ from stress.mutants.catalogue.mutant import Mutant
 
 FILE = "structures/position_map.pxd"
 
+# A page that comes to the other map and back under a thread that looks at it; its branch stays.
+BACK = (
+    (
+        ("put", 9, 0),
+        ("put", 9, 1),
+        ("put", 0, 0),
+        ("remove", 0, 0),
+        ("put", 0, 1),
+        ("remove", 0, 1),
+        ("put", 0, 0),
+    ),
+    (("recall", 0, 0), ("look",)),
+)
+
+RECALL = """
+proof[0] = u64_load_acquire(&page.node.version)
+if not node_serves(&page.node, map, at.ledger_id, map_first_id(at.entry_id)):
+    return NULL
+return page
+"""
+
+SHOWS = "return map_shown(page, at) == entry and u64_load_relaxed(&page.node.version) == proof"
+
 FOUND_PAGE = """    found[0] = handle
     return page
 """
@@ -56,20 +79,118 @@ branch = directory_find(&map.directory, at.ledger_id, map_block(at.entry_id), &p
         breaks="I39",
     ),
     Mutant(
+        id="PM-shown",
+        title="a position that was removed is still shown",
+        origin="port",
+        file=FILE,
+        old="u32_store_relaxed(&page.shown[map_entry_slot(at.entry_id)], 0)",
+        new="pass",
+        suite="range_cache",
+        breaks="I8, I11",
+    ),
+    Mutant(
+        id="PM-version",
+        title="what a page shows is not proved by its version",
+        origin="port",
+        file=FILE,
+        old=SHOWS,
+        new="return map_shown(page, at) == entry",
+        suite="position_map",
+        breaks="I11",
+    ),
+    Mutant(
+        id="PM-late",
+        title="the version of a page is read after its label",
+        origin="port",
+        file=FILE,
+        old=RECALL,
+        new="""
+if not node_serves(&page.node, map, at.ledger_id, map_first_id(at.entry_id)):
+    return NULL
+proof[0] = u64_load_acquire(&page.node.version)
+return page
+""",
+        suite="position_map",
+        breaks="I11",
+        rare=True,
+    ),
+    Mutant(
+        id="PM-proof",
+        title="the version of a page is read relaxed before its label",
+        origin="port",
+        file=FILE,
+        old=RECALL,
+        new="""
+proof[0] = u64_load_relaxed(&page.node.version)
+if not node_serves(&page.node, map, at.ledger_id, map_first_id(at.entry_id)):
+    return NULL
+return page
+""",
+        suite="position_map",
+        breaks="I11",
+        mode="c11",
+    ),
+    Mutant(
+        id="PM-fence",
+        title="what a page shows is looked at again without the acquire fence",
+        origin="port",
+        file=FILE,
+        old="fence_acquire()",
+        new="pass",
+        function="map_shows",
+        suite="position_map",
+        breaks="I11",
+        mode="c11",
+        calls=BACK,
+        settings={"limit": (8, 8), "spread": (5, 5)},
+    ),
+    Mutant(
+        id="PM-look",
+        title="what a page shows is read relaxed before it is looked at",
+        origin="port",
+        file=FILE,
+        old="return u32_load_acquire(&page.shown[map_entry_slot(at.entry_id)])",
+        new="return u32_load_relaxed(&page.shown[map_entry_slot(at.entry_id)])",
+        suite="range_cache",
+        breaks="I18",
+        mode="c11",
+        # The page is one thread's, and what it shows another's, in memory of its own.
+        calls=(
+            (("put", 0, 0, 0), ("put", 0, 1, 0), ("put", 0, 2, 0)),
+            (("put", 0, 3, 0),),
+            (("get", 0, 3),),
+        ),
+        settings={
+            name: (low, low) for name, low in {"caches": 1, "keys": 8, "chunk_bits": 2}.items()
+        },
+    ),
+    Mutant(
+        id="PM-again",
+        title="a proof of a page is taken for the entry that it shows",
+        origin="port",
+        file=FILE,
+        old=SHOWS,
+        new="return u64_load_relaxed(&page.node.version) == proof",
+        suite="range_cache",
+        breaks="I11",
+    ),
+    Mutant(
         id="M09",
         title="a wrapper is linked in its slot by a relaxed exchange",
         origin="port",
         file=FILE,
         old="""
 if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+    place[0] = map_place(page_handle, at.entry_id)
     return PML_OK
 """,
         new="""
 if u32_cas_weak_relaxed(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
+    place[0] = map_place(page_handle, at.entry_id)
     return PML_OK
 if seen == 0:
     page_leave(map.memory, page, page_handle, 1)
-    return map_put_if_absent(map, at, handle)
+    return map_put_if_absent(map, at, handle, place)
 """,
         suite="range_cache",
         breaks="I38, I9",

@@ -16,13 +16,13 @@ elif wrapper_unchanged(wrapper, stamp):
 """
 
 LINK = """
-status = map_put_if_absent(&cache.map, key, handle)
+status = map_put_if_absent(&cache.map, key, handle, &place)
 """
 
 REMOVE_ONE = """
 wrapper = wrapper_at(&cache.memory.wrappers, handle)
 stamped_lock_write(&wrapper.lock)
-found = wrapper_holds(wrapper, key, cache.number)
+found = wrapper_holds(wrapper, &cache.memory.map, cache, key)
 if found:
     range_cache_unlink(cache, key, handle, wrapper, &removed)
 stamped_unlock_write(&wrapper.lock)
@@ -35,9 +35,9 @@ OWN_REFERENCE = "retained = refcount_retain(&held.references)"
 HIT = """
 # Its position, unless a holder released too often.
 if likely(entry_is_at(held, key)):
-    wrapper_mark_accessed(wrapper)
+    entry_mark_accessed(held)
     if unlikely(cache.touch is not NULL):
-        cache.touch(cache.intake, handle, wrapper)
+        range_cache_touch(cache, handle)
     return entry
 """
 
@@ -64,7 +64,7 @@ cdef inline void remove_whatever_is_there(
         return
     stamped_lock_write(&wrapper.lock)
     map_remove(&cache.map, key, handle)
-    size = wrapper_clear(wrapper, key, entry, cache.number)
+    size = wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
     entry_release(&cache.memory.entries, entry, 1)
     if size >= 0:
         removed.bytes += size
@@ -81,7 +81,7 @@ cdef inline void remove_whatever_is_there(
         file=FILE,
         old=LINK,
         new="""
-status = map_put_if_absent(&cache.map, key, handle)
+status = map_put_if_absent(&cache.map, key, handle, &place)
 if status == PML_EXISTS:
     i64_fetch_add_relaxed(&cache.size, length)
     wrapper_empty(wrapper)
@@ -108,6 +108,42 @@ return 0
         rare=True,
         within=10_000,
         # When the reader retains its entry, the entry is at the same position in the other cache.
+        calls=(
+            (("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)),
+            (("read_range", 0, 1, 0),),
+        ),
+        settings={
+            "caches": (2, 2),
+            "keys": (8, 8),
+            "chunk_bits": (2, 2),
+            "queue_chunk_bits": (2, 2),
+        },
+        strategy="preemptions",
+    ),
+    Mutant(
+        id="H06b",
+        title="a read does not look again at what a page shows after it retained the entry",
+        origin="like #22789",
+        file=FILE,
+        old="""
+if likely(map_shows(page, key, entry, proof) and entry_is_at(held, key)):
+    entry_mark_accessed(held)
+    if unlikely(cache.touch is not NULL):
+        range_cache_touch(cache, map_slot(page, key))
+    return entry
+""",
+        new="""
+if likely(entry_is_at(held, key)):
+    entry_mark_accessed(held)
+    if unlikely(cache.touch is not NULL):
+        range_cache_touch(cache, map_slot(page, key))
+    return entry
+""",
+        suite="broker_cache",
+        breaks="I11, I1",
+        rare=True,
+        within=10_000,
+        # As for H06, by the short way.
         calls=((("put", 0, 1, 0), ("remove_range", 0, 1, 0), ("put", 1, 1, 0)), (("get", 0, 1),)),
         settings={
             "caches": (2, 2),
@@ -148,7 +184,7 @@ cdef inline void unlink_the_rest(RangeCache* cache) noexcept nogil:
         file=FILE,
         old=OWN_REFERENCE,
         new="""
-removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)
+removed.bytes += wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
 removed.entries += 1
 if cache.intake.merges_counts and entry_read_count(&memory.entries, entry):
     read_count_mark_evicted(&memory.entries.read_counts, entry_read_count(&memory.entries, entry))
@@ -252,7 +288,7 @@ stamped_unlock_write(&wrapper.lock)
         old=HIT,
         new="""
 if entry_is_at(held, key):
-    wrapper_mark_accessed(wrapper)
+    entry_mark_accessed(held)
     if cache.touch is not NULL:
         stamped_lock_write(&wrapper.lock)
         cache.touch(cache.intake, handle, wrapper)
@@ -305,7 +341,8 @@ cdef inline uint32_t retain_what_it_says(
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
     cdef uint64_t stamp
-    cdef uint32_t entry = wrapper_read(wrapper_at(&memory.wrappers, handle), key, cache.number, &stamp)
+    cdef uint32_t entry = wrapper_read(
+        wrapper_at(&memory.wrappers, handle), &memory.map, cache, key, &stamp)
     return entry if entry and entry_retain(&memory.entries, entry) else 0
 """,
         suite="range_cache",
@@ -340,9 +377,9 @@ entry_retain(&memory.entries, entry)
         title="the size is measured again at removal",
         origin="before #22789",
         file=FILE,
-        old="removed.bytes += wrapper_clear(wrapper, key, entry, cache.number)",
+        old="removed.bytes += wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)",
         new="""
-wrapper_clear(wrapper, key, entry, cache.number)
+wrapper_clear(wrapper, u32_load_relaxed(&wrapper.place), entry)
 removed.bytes += payload_length(entry_payload(entry_at(&memory.entries, entry)))
 """,
         suite="range_cache",
@@ -358,8 +395,9 @@ removed.bytes += payload_length(entry_payload(entry_at(&memory.entries, entry)))
         new="""
 if cache.queue is not NULL:
     mpsc_offer(cache.queue, handle)
-status = map_put_if_absent(&cache.map, key, handle)
+status = map_put_if_absent(&cache.map, key, handle, &place)
 if status == PML_OK:
+    wrapper_fill(wrapper, place, entry, length, now)
     i64_fetch_add_relaxed(&cache.size, length)
     stamped_unlock_write(&wrapper.lock)
     return PML_OK
@@ -376,7 +414,7 @@ if status == PML_OK:
         new="""
 wrapper = wrapper_at(&cache.memory.wrappers, handle)
 stamped_lock_write(&wrapper.lock)
-found = wrapper_holds(wrapper, key, cache.number)
+found = wrapper_holds(wrapper, &cache.memory.map, cache, key)
 if found:
     range_cache_unlink(cache, key, handle, wrapper, &removed)
 stamped_unlock_write(&wrapper.lock)
@@ -444,9 +482,9 @@ if found:
         file=FILE,
         old=HIT,
         new="""
-wrapper_mark_accessed(wrapper)
+entry_mark_accessed(held)
 if cache.touch is not NULL:
-    cache.touch(cache.intake, handle, wrapper)
+    range_cache_touch(cache, handle)
 return entry
 """,
         suite="range_cache",

@@ -186,11 +186,11 @@ mpsc_poll(&base.intake.queue)
         old="run.requeued += 1",
         new="""
 run.requeued += 1
-u8_store_relaxed(&wrapper.accessed, 0)
+entry_forget_access(&base.memory.entries, u32_load_relaxed(&wrapper.value))
 """,
         suite="removal_queue",
         breaks="I55",
-        cimports="from pulsar_ml.sync.atomics cimport u8_store_relaxed",
+        cimports="from pulsar_ml.structures.entry cimport entry_forget_access",
         mode="sc",
         calls=((("put", 0, 0, 0), ("get", 0, 0, 0), ("expire", 0, 0, 0)), (("get", 0, 0, 0),) * 2),
         settings={
@@ -214,8 +214,8 @@ u8_store_relaxed(&wrapper.accessed, 0)
         title="an access uses up the extension of expected reads",
         origin="Pulsar 4.1, mended by the central queue",
         file=FILE,
-        old="wrapper_mark_requeued(wrapper, run.now, base.one_budget)",
-        new="wrapper_mark_requeued(wrapper, run.now, 1)",
+        old="pass_mark_requeued(base, wrapper, run.now, base.one_budget)",
+        new="pass_mark_requeued(base, wrapper, run.now, 1)",
         suite="removal_queue",
         breaks="I59",
     ),
