@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from pulsar_ml import ClosedError, Entry, EntryCacheManager, RangeCache
+from pulsar_ml import ClosedError, Entry, EntryCacheManager, RangeCache, _core
 from tests.core.conftest import assert_nothing_in_use
 
 THREADS = 8
@@ -159,3 +159,21 @@ def test_counting_objects_beside_changes_does_no_harm(
     run_threads([change, count])
     manager.evict_bytes(1)
     assert_nothing_in_use(manager)
+
+
+def test_a_start_beside_a_close_leaves_no_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    manager = EntryCacheManager()
+
+    class Closing:
+        """The lock of a start, behind which another thread closes the manager."""
+
+        def __enter__(self) -> None:
+            pass
+
+        def __exit__(self, *exception: object) -> None:
+            manager.close()
+
+    monkeypatch.setattr(_core, "_starting", Closing())
+    with pytest.raises(ClosedError, match="manager is closed"):
+        manager.start()
+    assert not manager.stats().serving

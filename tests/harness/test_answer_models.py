@@ -103,10 +103,6 @@ def drain(recycled: int, requeued: int, start: int, end: int) -> Row:
         ([FIRST, drain(0, 4, 5, 6)], True),
         ([FIRST, CLEARED, drain(1, 0, 5, 6)], True),
         ([FIRST, CLEARED, drain(0, 1, 5, 6)], False),  # a requeue that the clear has not shown
-        (
-            [FIRST, read(0, value(1), 2), (0, *CLEARED[1:])],
-            False,
-        ),  # the reader clears it: it was accessed
     ],
 )
 def test_what_wrappers_may_answer(rows: Sequence[Row], legal: bool) -> None:
