@@ -66,6 +66,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: names.index(item.path.name if item.path.name in LONG else ""))
 
 
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
+    """Distribute tests by a scheduler that is quick with many of them."""
+    from tests.scheduling import scheduler_for
+
+    return scheduler_for(config, log)
+
+
 def pytest_collection_finish() -> None:
     """Let collections of garbage pass over what thousands of tests and modules hold."""
     gc.collect()

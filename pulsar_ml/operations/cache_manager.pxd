@@ -154,8 +154,8 @@ cdef inline void manager_stats(ManagerWorld* at, PmlResult* result) noexcept nog
     result.words[3] = stats.evictions
 
 
-# The thread's life, and puts of consecutive keys meanwhile. While another call of it serves, the
-# puts only.
+# The thread's life, and puts of consecutive keys meanwhile. Calls of several threads start it once,
+# and the first that is through ends it.
 cdef inline void manager_serve(
     ManagerWorld* at, int32_t thread, int64_t cache, int64_t key, int64_t puts, PmlResult* result,
     PmlViolation* violation
@@ -166,8 +166,7 @@ cdef inline void manager_serve(
     for i in range(puts):
         range_put(at.world, thread, cache, (key + i) % at.world.n_keys, i % 2, 0, &ignored, violation)
         manager_check_tasks(at, violation)
-    if result.status == PML_OK:
-        eviction_thread_stop(&at.manager)
+    eviction_thread_stop(&at.manager)
 
 
 cdef inline void manager_apply(

@@ -57,22 +57,15 @@ cdef inline void* eviction_body(void* argument) noexcept nogil:
 
 
 # PML_EXISTS: it runs already, or another thread is stopping it. PML_NO_MEMORY: the system has none
-# to give.
+# to give. Under the lock until the thread is there: who stops it joins it.
 cdef inline Status eviction_thread_start(CacheManager* manager) noexcept nogil:
-    cdef bint serving
+    cdef Status status = PML_EXISTS
     condition_enter(&manager.work)
-    serving = manager.serving or manager.stopping
-    if not serving:
-        manager.serving = True
+    if not manager.serving and not manager.stopping:
+        manager.serving = thread_start(&manager.thread, eviction_body, manager) == 0
+        status = PML_OK if manager.serving else PML_NO_MEMORY
     condition_leave(&manager.work)
-    if serving:
-        return PML_EXISTS
-    if thread_start(&manager.thread, eviction_body, manager) == 0:
-        return PML_OK
-    condition_enter(&manager.work)
-    manager.serving = False
-    condition_leave(&manager.work)
-    return PML_NO_MEMORY
+    return status
 
 
 # Waits until the thread has run its task and has ended; False when there was none. A pass

@@ -11,13 +11,8 @@ import pytest
 
 from pulsar_ml.harness.budgets import passing
 from pulsar_ml.harness.budgets.slices import MOST_CRASHES, Course
-from pulsar_ml.harness.functions.check import (
-    PythonTest,
-    build_tests,
-    explore_test,
-    finish_test,
-)
-from pulsar_ml.harness.functions.source import TestFunction, TestSource, read_source
+from pulsar_ml.harness.functions.check import build_tests, explore_test, finish_test
+from pulsar_ml.harness.functions.source import TestSource, read_source
 from pulsar_ml.harness.search.explore import Exploration
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.subjects.subject import Subject
@@ -135,29 +130,6 @@ def test_a_known_end_of_the_process_hides_no_new_failure(course: Of) -> None:
     assert always.ended and sum(met.executions for met in done.met) == MOST_CRASHES
     learning = course("test_always", is_crash)  # a portfolio learns first, and ends there each time
     assert found(learning.run({}, 3_000)).ended_process and learning.ended
-
-
-def test_python_goes_on_behind_a_known_failure() -> None:
-    def test_two() -> None:
-        from threading import Thread
-
-        seen: list[int] = []
-        threads = [Thread(target=seen.append, args=(number,)) for number in range(3)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        assert seen[0] != 1, "one is first"
-        assert seen[0] != 2, "two is first"
-
-    def is_known(failure: Failure) -> bool:
-        return "one is first" in failure.message
-
-    test = TestFunction("test_two", 1)
-    explore = partial(explore_test, test, PythonTest(test_two))
-    done = Course(explore, is_known).run({}, 300)
-    assert "two is first" in found(done).message
-    assert done.met or "one is first" not in found(Course(explore).run({}, 300)).message
 
 
 def found(done: Exploration) -> Failure:

@@ -25,6 +25,7 @@ OUTCOMES: dict[str, tuple[set[int], set[int], set[int]]] = {
     "sb_sc_fence": (SB_SC, SB_SC, SB_SC),
     "sb_acq_rel_fence": (SB_SC, SB_ALL, SB_ALL),
     "sb_sc_and_fence": (SB_SC, SB_SC, SB_SC),
+    "sb_own": (SB_SC, SB_ALL, SB_ALL),
     "mp_relaxed": (MP_SC, MP_SC, MP_ALL),
     "mp_acq_rel": (MP_SC, MP_SC, MP_SC),
     "mp_release_only": (MP_SC, MP_SC, MP_ALL),

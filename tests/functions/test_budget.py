@@ -15,7 +15,7 @@ import pulsar_ml.harness.functions.check as checking
 import pulsar_ml.harness.search.explore as exploring
 from pulsar_ml.errors import UsageError
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, USAGE, VIOLATION
-from pulsar_ml.harness import InterleavingFailure, check, explore
+from pulsar_ml.harness import check, explore
 from pulsar_ml.harness.functions.budget import NO_LIMIT, replacing, with_budget
 from pulsar_ml.harness.functions.check import build_tests
 from pulsar_ml.harness.functions.source import read_source
@@ -160,27 +160,3 @@ def test_threads_call_a_function_at_once(tmp_path: Path, monkeypatch: pytest.Mon
         assert call(*words, "--threads", "3", "--seed", str(seed)).code == CLEAN
     many = call(*words, "--threads", "64")
     assert many.code == USAGE and "--threads" in many.err
-
-
-def test_threads_of_python_are_its_own() -> None:
-    with pytest.raises(UsageError, match="a test in Python has no option 'threads'"):
-        check(lambda: None, threads=2)
-
-
-def test_a_time_ends_the_exploration_of_python_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    import threading
-
-    def function() -> None:
-        box: list[int] = []
-        other = threading.Thread(target=box.append, args=(1,))
-        other.start()
-        box.append(2)
-        other.join()
-        assert len(box) == 2
-
-    ticks = count()
-    monkeypatch.setattr(exploring, "time", clock(lambda: float(next(ticks))))
-    (result,) = check(function, seconds=2)
-    assert 0 < result.exploration.executions < 20_000
-    with pytest.raises(InterleavingFailure):
-        check(lambda: pytest.fail("no"), seconds=2)

@@ -12,14 +12,22 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from functools import partial
+from itertools import count
+from types import SimpleNamespace
 
 import pytest
 
+import pulsar_ml.harness.search.explore as exploring
 from pulsar_ml.errors import NondeterminismError, UsageError
 from pulsar_ml.harness import InterleavingFailure, check
+from pulsar_ml.harness.budgets.slices import Course
 from pulsar_ml.harness.engine import Explorer
+from pulsar_ml.harness.functions.check import PythonTest, explore_test
+from pulsar_ml.harness.functions.source import TestFunction
 from pulsar_ml.harness.pythreads.check import explore_python, python_subject
 from pulsar_ml.harness.pythreads.session import session
+from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.subjects.program import Program
 
 EXECUTIONS = 1500
@@ -271,3 +279,47 @@ def test_a_function_is_a_test() -> None:
         check(crossed_locks, semantics="none")
     with pytest.raises(UsageError, match="no option 'races'"):
         check(crossed_locks, races=False)
+
+
+def test_threads_of_python_are_its_own() -> None:
+    with pytest.raises(UsageError, match="a test in Python has no option 'threads'"):
+        check(lambda: None, threads=2)
+
+
+def test_a_time_ends_the_exploration(monkeypatch: pytest.MonkeyPatch) -> None:
+    def function() -> None:
+        box: list[int] = []
+        other = threading.Thread(target=box.append, args=(1,))
+        other.start()
+        box.append(2)
+        other.join()
+        assert len(box) == 2
+
+    ticks = count()
+    clock = SimpleNamespace(monotonic=lambda: float(next(ticks)), thread_time=time.thread_time)
+    monkeypatch.setattr(exploring, "time", clock)
+    (result,) = check(function, seconds=2)
+    assert 0 < result.exploration.executions < 20_000
+    with pytest.raises(InterleavingFailure):
+        check(lambda: pytest.fail("no"), seconds=2)
+
+
+def test_the_exploration_goes_on_behind_a_known_failure() -> None:
+    def test_two() -> None:
+        seen: list[int] = []
+        threads = [threading.Thread(target=seen.append, args=(number,)) for number in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert seen[0] != 1, "one is first"
+        assert seen[0] != 2, "two is first"
+
+    def is_known(failure: Failure) -> bool:
+        return "one is first" in failure.message
+
+    explore = partial(explore_test, TestFunction("test_two", 1), PythonTest(test_two))
+    done = Course(explore, is_known).run({}, 300)
+    assert done.failure is not None and "two is first" in done.failure.message
+    first = Course(explore).run({}, 300).failure
+    assert first is not None and (done.met or "one is first" not in first.message)

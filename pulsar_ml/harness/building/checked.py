@@ -119,6 +119,14 @@ WRAPPED = (
 
 LINE = re.compile(r'^(?P<line>#line \d+ )"(?P<file>[^"\n]+)"$', re.MULTILINE)
 
+# The comment above what Cython adds to the user's code: the import of the module, and its helpers.
+# At -O2 a compiler takes longer for that than for a small module.
+CYTHONS_PART = re.compile(r"^/\* #### Code section: init_module ### \*/$", re.MULTILINE)
+LESS_OPTIMIZED = """\
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC optimize("O1", "no-omit-frame-pointer")
+#endif"""
+
 LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 # pthread_create is renamed and not wrapped: libgcc refers to it weakly in the same link.
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
@@ -174,4 +182,5 @@ def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> N
 
     # A path may have bytes that are no UTF-8; the compiler gets them as they are.
     text = generated.read_text(encoding="utf-8", errors="surrogateescape")
-    generated.write_text(LINE.sub(whole, text), encoding="utf-8", errors="surrogateescape")
+    text = CYTHONS_PART.sub(lambda _: LESS_OPTIMIZED, LINE.sub(whole, text))
+    generated.write_text(text, encoding="utf-8", errors="surrogateescape")

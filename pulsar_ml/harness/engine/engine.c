@@ -31,6 +31,7 @@
 #include "pulsar_ml/harness/engine/memory/memory.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/reads.c"
 #include "pulsar_ml/harness/engine/memory/atomics.c"
+#include "pulsar_ml/harness/engine/memory/frames.c"
 #include "pulsar_ml/harness/engine/memory/alloc.c"
 #include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"

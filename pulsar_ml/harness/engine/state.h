@@ -25,7 +25,7 @@ typedef struct {
     uint64_t low, high;
     uint32_t store;               /* the message's id */
     uint32_t now;                 /* the thread's clock when it was issued */
-    uint8_t width, released, order;
+    uint8_t width, released, order, dead;  /* dead: of a variable whose function returned */
     int32_t event;                /* of the trace */
     int32_t node;                 /* of a search with reduction */
     uint64_t pc;

@@ -1,6 +1,7 @@
 from typing import Any
 
 APPLY: int
+APPLY_NATIVE: int
 CHECK: int
 DESTROY: int
 

@@ -11,6 +11,8 @@ from libc.string cimport strncpy
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlViolation
 
+ctypedef object (*native_test)()
+
 cdef list dropped = []
 cdef object hook = sys.unraisablehook
 
@@ -32,11 +34,17 @@ cdef object fill(PmlViolation* violation, object error):
     strncpy(violation.message, text.encode(errors="replace"), sizeof(violation.message) - 1)
 
 
-cdef void run(void* function, PmlViolation* violation) noexcept with gil:
+cdef void run(void* function, bint native, PmlViolation* violation) noexcept with gil:
+    global hook
     dropped.clear()
-    sys.unraisablehook = keep_dropped
+    if sys.unraisablehook is not keep_dropped:  # which an execution that was given up leaves
+        hook = sys.unraisablehook
+        sys.unraisablehook = keep_dropped
     try:
-        (<object>function)()
+        if native:
+            (<native_test>function)()
+        else:
+            (<object>function)()
         if dropped:  # in a function that is noexcept
             fill(violation, dropped[0].with_traceback(None))
     except BaseException as error:
@@ -48,7 +56,12 @@ cdef void run(void* function, PmlViolation* violation) noexcept with gil:
 # The instance is the function.
 cdef void apply(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
                 PmlViolation* violation) noexcept nogil:
-    run(instance, violation)
+    run(instance, False, violation)
+
+
+cdef void apply_native(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
+                       PmlViolation* violation) noexcept nogil:
+    run(instance, True, violation)
 
 
 cdef void check(void* instance, PmlViolation* violation) noexcept nogil:
@@ -59,4 +72,5 @@ cdef void destroy(void* instance) noexcept nogil:
     pass
 
 
-APPLY, CHECK, DESTROY = <size_t>&apply, <size_t>&check, <size_t>&destroy
+APPLY, APPLY_NATIVE = <size_t>&apply, <size_t>&apply_native
+CHECK, DESTROY = <size_t>&check, <size_t>&destroy

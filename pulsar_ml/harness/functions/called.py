@@ -1,4 +1,4 @@
-"""Makes a function of a checked Cython module a subject: the engine's first thread calls it.
+"""Makes a function of a checked module a subject: the engine's first thread calls it.
 
 The table of the subject is filled here, so that nothing is built.
 """
@@ -13,7 +13,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from pulsar_ml.errors import UsageError
-from pulsar_ml.harness.functions._called import APPLY, CHECK, DESTROY
+from pulsar_ml.harness.functions._called import APPLY, APPLY_NATIVE, CHECK, DESTROY
 from pulsar_ml.harness.subjects.subject import Subject, subject_at
 
 ABI = 1  # PML_SUBJECT_ABI; subject_at() refuses a table of another one
@@ -103,10 +103,24 @@ def function_subject(function: Callable[[], object]) -> Subject:
 
 @functools.cache
 def table_subject(function: Callable[[], object], name: str, build_id: str) -> Subject:
-    operation = NativeOperation(b"test", 1)
     create = CREATE(lambda settings, threads: id(function))
+    return subject_of(name, build_id, create, APPLY, DESTROY, function)
+
+
+def native_subject(name: str, build_id: str, create: int, destroy: int, owner: object) -> Subject:
+    """Return the subject whose only operation calls the C function that ``create`` returns.
+
+    ``create`` and ``destroy`` are addresses of callbacks that ``owner`` keeps loaded.
+    """
+    return subject_of(name, build_id, CREATE(create), APPLY_NATIVE, destroy, owner)
+
+
+def subject_of(
+    name: str, build_id: str, create: object, apply: int, destroy: int, owner: object
+) -> Subject:
+    operation = NativeOperation(b"test", 1)
     table = Table(
         ABI, 1, 0, 1, name.encode(), name.encode(), ctypes.pointer(operation), None,
-        create, APPLY, CHECK, DESTROY,
+        create, apply, CHECK, destroy,
     )  # fmt: skip
-    return subject_at(ctypes.addressof(table), build_id, (table, operation, create))
+    return subject_at(ctypes.addressof(table), build_id, (table, operation, create, owner))

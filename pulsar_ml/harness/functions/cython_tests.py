@@ -1,24 +1,27 @@
 """Builds a ``.pyx`` file of tests into a checked module.
 
-A generated module includes the user's file and a function for each test that the engine calls. An
-exception that leaves a test, and one that a ``noexcept`` function of it had to drop, is its
-failure.
+A generated module includes the user's file and a function for each test, which ``_called.pyx``
+calls. An exception that leaves a test, and one that a ``noexcept`` function of it had to drop, is
+its failure.
 """
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import re
 import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
+from types import ModuleType
 
 from pulsar_ml.errors import BuildError
 from pulsar_ml.extras import require
 from pulsar_ml.harness.building.build import HEADERS, build_extension
 from pulsar_ml.harness.building.load import load_checked, load_extension
 from pulsar_ml.harness.engine import keep_blocks
+from pulsar_ml.harness.functions.called import native_subject
 from pulsar_ml.harness.functions.source import TestSource
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -39,19 +42,9 @@ HINT = re.compile(
     r"^performance hint: [^\n]*\n(?:Possible solutions:\n(?:\t[^\n]*\n)*)?", re.MULTILINE
 )
 
+# A module keeps the values of its C variables between executions; pml_instance is a place in it.
 HEAD = """
 include "{name}"
-
-import sys as pml_sys
-from libc.stdint cimport int32_t as pml_i32, int64_t as pml_i64
-from pulsar_ml.harness cimport (
-    PML_ANY_THREAD, PML_SUBJECT_ABI, PmlCall, PmlOperation, PmlResult, PmlSubject, PmlViolation,
-    wrap_subject,
-)
-from libc.string cimport strncpy as pml_strncpy
-
-cdef extern from *:
-    const char* PML_BUILD_ID
 
 cdef extern from "pulsar_ml/harness/functions/areas.h" nogil:
     int pml_add_area(void* at, void* kept, size_t bytes)
@@ -60,96 +53,34 @@ cdef extern from "pulsar_ml/harness/functions/areas.h" nogil:
     void pml_follow_areas()
     void pml_engine_restore_blocks()
 
-from libc.stdlib cimport malloc as pml_malloc
-
-pml_dropped = []
-pml_sys_hook = pml_sys.unraisablehook
 cdef char pml_instance
-cdef PmlOperation pml_run
-pml_run.name = "test"
-pml_run.weight = 1
+PML_AREAS = <size_t>&pml_instance, <size_t>&pml_add_area, <size_t>&pml_keep_areas
+"""
 
-
-def pml_keep_dropped(dropped):
-    pml_dropped.append(dropped.exc_value or dropped.exc_type)
-
-
-cdef object pml_failed(PmlViolation* violation, object error):
-    name = type(error).__name__
-    trace = error.__traceback__
-    while trace is not None and trace.tb_next is not None:
-        trace = trace.tb_next
-    place = f"{{trace.tb_frame.f_code.co_filename}}:{{trace.tb_lineno}}: " if trace else ""
-    text = place + (f"{{name}}: {{error}}" if str(error) else name)
-    violation.found = 1
-    pml_strncpy(violation.invariant, b"exception", sizeof(violation.invariant) - 1)
-    pml_strncpy(violation.message, text.encode(errors="replace"), sizeof(violation.message) - 1)
-
-
-cdef void* pml_create(const pml_i64* settings, pml_i32 threads) noexcept nogil:
-    pml_restore_areas()
-    pml_engine_restore_blocks()
-    return &pml_instance
-
-
-cdef void pml_check(void* instance, PmlViolation* violation) noexcept nogil:
-    pass
-
+TESTS = """
 
 cdef void pml_destroy(void* instance) noexcept nogil:
     pml_follow_areas()
 
 
-# Keeps the values of C variables. Rows have the distance to pml_instance, and the bytes.
-def pml_keep_variables(variables):
-    cdef Py_ssize_t distance, size
-    cdef void* kept
-    for distance, size in variables:
-        kept = pml_malloc(size)
-        if kept is NULL or not pml_add_area(&pml_instance + distance, kept, size):
-            raise MemoryError("no memory for the values of the global variables")
-    pml_keep_areas()
-
-
-cdef void pml_fill(PmlSubject* subject, const char* name):
-    subject.abi = PML_SUBJECT_ABI
-    subject.n_operations = 1
-    subject.max_threads = 1
-    subject.name = name
-    subject.summary = name
-    subject.operations = &pml_run
-    subject.create = pml_create
-    subject.check = pml_check
-    subject.destroy = pml_destroy
-
-
-SUBJECTS = {{}}
+PML_DESTROY = <size_t>&pml_destroy
+PML_CREATE = {}
 """
 
+# The instance of a test is the function that calls it.
 TEST = """
-cdef void pml_call_{name}(PmlViolation* violation) noexcept with gil:
-    pml_dropped.clear()
-    pml_sys.unraisablehook = pml_keep_dropped
-    try:
-        {call}
-        if pml_dropped:
-            raise pml_dropped[0]
-    except BaseException as error:
-        pml_failed(violation, error)
-    finally:
-        pml_sys.unraisablehook = pml_sys_hook
+
+cdef object pml_call_{name}():
+    {call}
 
 
-cdef void pml_apply_{name}(
-    void* instance, pml_i32 thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
-) noexcept nogil:
-    pml_call_{name}(violation)
+cdef void* pml_create_{name}(const void* settings, int threads) noexcept nogil:
+    pml_restore_areas()
+    pml_engine_restore_blocks()
+    return <void*>pml_call_{name}
 
 
-cdef PmlSubject pml_subject_{name}
-pml_fill(&pml_subject_{name}, "{name}")
-pml_subject_{name}.apply = pml_apply_{name}
-SUBJECTS["{name}"] = wrap_subject(&pml_subject_{name}, PML_BUILD_ID.decode(), None)
+PML_CREATE["{name}"] = <size_t>&pml_create_{name}
 """
 
 
@@ -160,18 +91,23 @@ def module_subjects(
 
     The arguments and errors are those of :func:`library_subjects`.
     """
-    parts = []
+    parts = [TESTS]
     for test in source.tests:
-        nogil = f"with nogil:\n            {test.name}()"
+        nogil = f"with nogil:\n        {test.name}()"
         call = f"{test.name}()" if test.needs_gil else nogil
         parts.append(TEST.format(name=test.name, call=call))
-    return built_subjects(source, "\n".join(parts), into=into, flags=flags, volatile=volatile)
+    path, module = built_module(source, "".join(parts), into=into, flags=flags, volatile=volatile)
+    build_id = path.parent.name.rpartition("-")[2]
+    return {
+        name: native_subject(name, build_id, create, module.PML_DESTROY, module)
+        for name, create in module.PML_CREATE.items()
+    }
 
 
-def built_subjects(
+def built_module(
     source: TestSource, part: str, *, into: Path, flags: Sequence[str] = (), volatile: str = "plain"
-) -> dict[str, Subject]:
-    """Build the module of a .pyx file, HEAD, and ``part``, which fills its dict SUBJECTS.
+) -> tuple[Path, ModuleType]:
+    """Build and load the module of a .pyx file, HEAD, and ``part``; return its path, too.
 
     The arguments and errors are those of :func:`library_subjects`.
     """
@@ -208,7 +144,7 @@ def built_subjects(
         words = HINT.sub("", str(error).replace(str(path), str(source.path), 1))
         raise BuildError(words) from None
     if not source.checked:
-        return dict(load_extension(built).SUBJECTS)
+        return built, load_extension(built)
     cxx = CPLUS.search(text) is not None
     keep_blocks(True, cxx)
     try:
@@ -216,9 +152,23 @@ def built_subjects(
     finally:
         keep_blocks(False, cxx)
     if not hasattr(module, "PML_KEPT"):  # loaded by an earlier call
-        vars(module)["PML_KEPT"] = True
-        module.pml_keep_variables(c_variables(built))
-    return dict(module.SUBJECTS)
+        keep_variables(module, built)
+    return built, module
+
+
+def keep_variables(module: ModuleType, built: Path) -> None:
+    """Let each execution begin with the values that C variables of a module have now."""
+    instance, add, keep = module.PML_AREAS
+    add_area = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)(
+        add
+    )
+    kept = []
+    for distance, size in c_variables(built):
+        kept.append(ctypes.create_string_buffer(size))
+        if not add_area(instance + distance, kept[-1], size):
+            raise MemoryError("no memory for the values of the global variables")
+    ctypes.CFUNCTYPE(None)(keep)()
+    vars(module)["PML_KEPT"] = kept
 
 
 def c_variables(module: Path) -> list[tuple[int, int]]:

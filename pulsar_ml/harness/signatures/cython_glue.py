@@ -9,6 +9,39 @@ from collections.abc import Sequence
 from pulsar_ml.harness.functions.source import blank
 from pulsar_ml.harness.signatures.signature import FLAGS, Method, nearest_of
 
+HEAD = """
+import sys as pml_sys
+from libc.stdint cimport int32_t as pml_i32, int64_t as pml_i64
+from pulsar_ml.harness cimport (
+    PML_SUBJECT_ABI, PmlCall, PmlOperation, PmlResult, PmlSubject, PmlViolation, wrap_subject,
+)
+from libc.string cimport strncpy as pml_strncpy
+
+cdef extern from *:
+    const char* PML_BUILD_ID
+
+pml_dropped = []
+pml_sys_hook = pml_sys.unraisablehook
+
+
+cdef object pml_failed(PmlViolation* violation, object error):
+    name = type(error).__name__
+    trace = error.__traceback__
+    while trace is not None and trace.tb_next is not None:
+        trace = trace.tb_next
+    place = f"{trace.tb_frame.f_code.co_filename}:{trace.tb_lineno}: " if trace else ""
+    text = place + (f"{name}: {error}" if str(error) else name)
+    violation.found = 1
+    pml_strncpy(violation.invariant, b"exception", sizeof(violation.invariant) - 1)
+    pml_strncpy(violation.message, text.encode(errors="replace"), sizeof(violation.message) - 1)
+
+
+cdef void pml_check(void* instance, PmlViolation* violation) noexcept nogil:
+    pass
+
+
+SUBJECTS = {}
+"""
 OPERATION = """
 
 # {operation}: {text}
@@ -103,13 +136,14 @@ cdef void pml_delete(void* instance) noexcept with gil:
 
 
 cdef void* pml_create_object(const pml_i64* settings, pml_i32 threads) noexcept nogil:
-    pml_create(settings, threads)
+    pml_restore_areas()
+    pml_engine_restore_blocks()
     return pml_new()
 
 
 cdef void pml_destroy_object(void* instance) noexcept nogil:
     pml_delete(instance)
-    pml_destroy(instance)
+    pml_follow_areas()
 
 
 ctypedef int (*pml_function)(void*, const pml_i64*, PmlResult*) noexcept nogil
@@ -126,12 +160,14 @@ cdef void pml_apply_all(
 
 
 cdef PmlSubject pml_subject
-pml_fill(&pml_subject, {name})
+pml_subject.abi = PML_SUBJECT_ABI
 pml_subject.n_operations = {count}
-pml_subject.max_threads = 0
+pml_subject.name = {name}
+pml_subject.summary = {name}
 pml_subject.operations = pml_operations
 pml_subject.create = pml_create_object
 pml_subject.apply = pml_apply_all
+pml_subject.check = pml_check
 pml_subject.destroy = pml_destroy_object
 SUBJECTS[{name}] = wrap_subject(&pml_subject, PML_BUILD_ID.decode(), None)
 """
@@ -197,7 +233,7 @@ def module_part(
         rows="\n".join(rows),
         name=json.dumps(name),
     )
-    return "".join([*parts, tail])
+    return "".join([HEAD, *parts, tail])
 
 
 def body(method: Method, type: str) -> list[str]:

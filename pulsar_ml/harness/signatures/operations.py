@@ -125,17 +125,18 @@ def cython_subject(
     volatile: str,
 ) -> Subject:
     """Build the module of a cdef class; an error names the nearest method."""
-    from pulsar_ml.harness.functions.cython_tests import built_subjects
+    from pulsar_ml.harness.functions.cython_tests import built_module
 
     try:
-        subjects = built_subjects(source, text, into=into, flags=flags, volatile=volatile)
+        _, module = built_module(source, text, into=into, flags=flags, volatile=volatile)
     except BuildError as error:
         reason = misspelt(source.path.read_text(errors="replace"), type, methods)
         words = shortened(str(error))
         if reason:
             words = f"{words}\n\n{source.path.name}: {reason}"
         raise BuildError(words) from None
-    return subjects[source.tests[0].name]
+    subject: Subject = module.SUBJECTS[source.tests[0].name]
+    return subject
 
 
 def read_signatures(

@@ -206,4 +206,32 @@ if not freed and i64_load_relaxed(&manager.inserted_entries) == inserted:
         calls=CROSSING,
         settings=ONE_CACHE,
     ),
+    Mutant(
+        id="ET-outside",
+        title="the thread is started outside of the lock under which it is said to be there",
+        origin="our own finding",
+        file="structures/eviction_thread.pxd",
+        old="""
+if not manager.serving and not manager.stopping:
+    manager.serving = thread_start(&manager.thread, eviction_body, manager) == 0
+    status = PML_OK if manager.serving else PML_NO_MEMORY
+condition_leave(&manager.work)
+""",
+        new="""
+if not manager.serving and not manager.stopping:
+    manager.serving = True
+    status = PML_OK
+condition_leave(&manager.work)
+if status == PML_OK and thread_start(&manager.thread, eviction_body, manager) != 0:
+    condition_enter(&manager.work)
+    manager.serving = False
+    condition_leave(&manager.work)
+    status = PML_NO_MEMORY
+""",
+        suite="cache_manager",
+        breaks="ET-3",
+        within=2_000,
+        calls=((("serve", 0, 0, 1), ("serve", 0, 0, 1)), (("serve", 0, 1, 1),)),
+        settings=ONE_CACHE,
+    ),
 )

@@ -180,3 +180,36 @@ JUDGE(sb_sc_and_fence)
 {
     OUTCOME(sb_sc_and_fence, s->a * 2 + s->b);
 }
+
+/* Store buffering around a function with a store of its own variable. That store may still be in
+ * the buffer when the function returned; the next function keeps its values in the same place. */
+enum { KEPT = 24 };
+
+static __attribute__((noinline)) void store_own(long value)
+{
+    Cell own[KEPT];
+    st(own[KEPT / 2], value, RLX);
+}
+
+static __attribute__((noinline)) long keep_own(const Cell *other, const long *first, long *sum)
+{
+    long kept[KEPT], seen;
+    for (int i = 0; i < KEPT; i++) kept[*first + i] = 3;
+    seen = ld(*other, RLX);
+    *sum = 0;
+    for (int i = 0; i < KEPT; i++) *sum += kept[*first + i];
+    return seen;
+}
+
+JUDGED_PROGRAM(sb_own, 2, CELLS)
+{
+    long sum;
+    st(*(t ? &s->y : &s->x), 1, RLX);
+    store_own(7);
+    *(t ? &s->b : &s->a) = keep_own(t ? &s->x : &s->y, &s->c, &sum);
+    if (sum != 3 * KEPT) BROKEN(v, "a store reached the memory of a function that returned");
+}
+JUDGE(sb_own)
+{
+    OUTCOME(sb_own, s->a * 2 + s->b);
+}

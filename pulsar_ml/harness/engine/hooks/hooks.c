@@ -31,7 +31,11 @@ EXPORT void __tsan_func_entry(void *caller)
 EXPORT void __tsan_func_exit(void)
 {
     Thread *t = current;
-    if (t && t->depth)
+    if (t == NULL || t->depth == 0)
+        return;
+    if (unlikely(t->controlled & HOLDS_STORES))
+        end_frame();
+    else
         t->depth--;
 }
 
@@ -120,18 +124,6 @@ static __attribute__((noinline)) void volatile_access(Thread *t, uintptr_t addre
     if (!writes)
         raw_write(address, width, low, high);
     t->controlled |= VOLATILE_PENDING;
-}
-
-/* TSO: a plain access finds a store of the same thread in memory, not in the buffer. */
-static void arrive_before(Thread *t, uintptr_t address, size_t bytes)
-{
-    for (uint32_t i = 0; i < t->buffer_count; i++) {
-        const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
-        if (b->address < address + bytes && address < b->address + b->width) {
-            drain(t);
-            return;
-        }
-    }
 }
 
 /* Native code that holds the interpreter's lock works on objects of Python as well, which the lock

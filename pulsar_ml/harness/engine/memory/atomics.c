@@ -87,7 +87,7 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
         /* Own stores are seen before the others see them. */
         for (uint32_t i = 0; i < t->buffer_count; i++) {
             const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
-            if (b->address == address && b->width == width) {
+            if (b->address == address && b->width == width && !b->dead) {
                 *low = b->low;
                 *high = b->high;
                 from = b->event;
@@ -154,6 +154,11 @@ static void flush_oldest(Thread *t)
         E.buffered &= ~t->bit;
         t->controlled &= (uint8_t)~HOLDS_STORES;
     }
+    if (unlikely(b->dead)) {
+        if (unlikely(E.reducing))
+            note_access(t, b->address, b->width, OP_FLUSH);
+        return;
+    }
     v = atomic_variable(0, t, b->address, b->width, OP_FLUSH, 1, b->pc);
     t->step = b->store;           /* its name in classes is that of the step that made it */
     m = place_store(t, v, v->n, __ATOMIC_RELAXED, NULL);
@@ -183,6 +188,18 @@ static void drain(Thread *t)
         give_up_reduction(UNREDUCED_BUFFERS);
     while (t->buffer_count)
         flush_oldest(t);
+}
+
+/* TSO: a plain access finds a store of the same thread in memory, not in the buffer. */
+static void arrive_before(Thread *t, uintptr_t address, size_t bytes)
+{
+    for (uint32_t i = 0; i < t->buffer_count; i++) {
+        const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
+        if (b->address < address + bytes && address < b->address + b->width && !b->dead) {
+            drain(t);
+            return;
+        }
+    }
 }
 
 static __attribute__((noinline)) void buffer_store(Thread *t, uintptr_t address, uint32_t width, int order,
