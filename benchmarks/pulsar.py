@@ -12,6 +12,7 @@ of an eviction have rows of their own.
 from __future__ import annotations
 
 import os
+import sys
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -158,3 +159,6 @@ def stages() -> Iterator[Benchmark]:
 BENCHMARKS = (
     (*(column for row in ROWS for column in columns(row)), *stages()) if pulsar.available() else ()
 )
+
+if not pulsar.available():
+    print(pulsar.WITHOUT_JAVA, file=sys.stderr)
