@@ -191,11 +191,8 @@ def build(
             "PML_BUILD_ID": f'"mutants-{identity}"',
             "PML_MUTANTS_HEADER": '"pulsar_ml/sync/mutants.h"',
         },
-        # Reports of the engine and of sanitizers need lines and types, and no other build needs them.
-        flags=[
-            *("-O2", "-std=gnu11", "-fno-var-tracking"),
-            *(SANITIZED if sanitized else () if checked else ("-g1",)),
-        ],
+        # Debuggers are not asked for local variables here.
+        flags=["-O2", "-std=gnu11", "-fno-var-tracking", *(SANITIZED if sanitized else ())],
         checked=checked,
     )
 
