@@ -17,6 +17,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from pulsar_ml.campaign.trial.trial import load_native
+from tests import ROOT
 from tests.harness.toys.build_toys import toys_path
 from tests.spark.session.java import quick_home
 from tests.spark.session.one_jvm import OneJvm
@@ -61,9 +62,23 @@ LONG = (
 )
 
 
+@pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if item.get_closest_marker("xdist_group") is None and uses_files_of_its_module(item):
+            item.add_marker(pytest.mark.xdist_group(item.path.relative_to(ROOT).as_posix()))
     names = [*LONG, ""]
     items.sort(key=lambda item: names.index(item.path.name if item.path.name in LONG else ""))
+
+
+def uses_files_of_its_module(item: pytest.Item) -> bool:
+    """True for a test with files that each process would make anew for the tests of a module."""
+    known = getattr(item, "_fixtureinfo", None)
+    return known is not None and any(
+        fixture.scope == "module" and "tmp_path_factory" in fixture.argnames
+        for fixtures in known.name2fixturedefs.values()
+        for fixture in fixtures
+    )
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -191,7 +191,8 @@ def build(
             "PML_BUILD_ID": f'"mutants-{identity}"',
             "PML_MUTANTS_HEADER": '"pulsar_ml/sync/mutants.h"',
         },
-        flags=["-O2", "-std=gnu11", *(SANITIZED if sanitized else ())],
+        # Debuggers are not asked for local variables here.
+        flags=["-O2", "-std=gnu11", "-fno-var-tracking", *(SANITIZED if sanitized else ())],
         checked=checked,
     )
 

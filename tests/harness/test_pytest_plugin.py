@@ -22,7 +22,7 @@ from pulsar_ml.harness.search.interleave import InterleavingFailure, interleave
 from pulsar_ml.harness.testing.merge import Merge
 from pulsar_ml.harness.testing.properties import BASELINE, FAILURE, RECORD
 from pulsar_ml.harness.testing.sarif import files_below, location
-from tests import ROOT
+from tests import QUICK_PYTEST, ROOT
 from tests.harness.toys.build_toys import toys_path
 
 PROJECT = """\
@@ -59,6 +59,7 @@ def run(tmp_path: Path, oracles: Path) -> Run:
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --strict-markers\n")
     environment = {
         **os.environ,
+        **QUICK_PYTEST,
         "PYTHONPATH": str(ROOT),
         "PYTEST_PLUGINS": "pulsar_ml.harness.testing.pytest_plugin",
     }

@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from pulsar_ml.campaign.trial.trial import CHECKED, load_native
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, STRUCTURES
@@ -23,6 +25,9 @@ from stress.mutants.faults.places import (
 )
 from stress.mutants.faults.weakened_orders import faults as orders_tried
 from stress.mutants.markdown import row
+
+# The programs of all suites, which execute the atomics, run once.
+pytestmark = pytest.mark.xdist_group("places")
 
 SOURCE = """\
 cdef inline void link(Node* node,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from pulsar_ml.exit_codes import INTERRUPTED
 from pulsar_ml.harness.pythreads.check import explore_python, replay_python
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.terminal.progress import ProgressDisplay
+from tests import QUICK_PYTEST
 from tests.commands import call
 
 COUNTER = """\
@@ -114,8 +116,9 @@ def test_a_deadlock_has_the_stack_of_each_thread() -> None:
 
 def run(*words: str, folder: Path) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, "-m", *words], cwd=folder, capture_output=True, text=True, check=False
-    )
+        [sys.executable, "-m", *words],
+        cwd=folder, capture_output=True, text=True, check=False, env={**os.environ, **QUICK_PYTEST},
+    )  # fmt: skip
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -21,6 +21,9 @@ from tests import ROOT
 
 NAMES = list(EVICTION_POLICIES)
 
+# The copy of the structures is built once.
+pytestmark = pytest.mark.xdist_group("policies")
+
 # The file of a new policy, which never evicts the first entry that it sees.
 NEW_FILE = """
 from libc.stdint cimport uint32_t

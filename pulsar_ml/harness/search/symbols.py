@@ -160,11 +160,11 @@ def source_of(pc: int) -> tuple[str, int] | None:
 
 
 def of_engine(pc: int) -> bool:
-    """Return True for an address in the engine or the glue, which call the operations."""
+    """Return True for an address in the engine or the glue, which call operations and tests."""
     found = locate(pc)
     if found is None:
         return False
-    if Path(found[0]).name.startswith("_engine."):
+    if Path(found[0]).name.startswith(("_engine.", "_called.")):
         return True
     place = innermost(found[0], found[1] - 1)
     return place is not None and OF_HARNESS.match(place[0]) is not None

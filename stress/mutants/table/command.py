@@ -156,6 +156,7 @@ def main(
         if page_only and not path.is_file():
             raise UsageError(f"there are no results in {path}; run without --page-only")
         results = Results(path)
+        target.open("a").close()  # a place where no page can be is named before the work
         if not page_only:
             run([TECHNIQUES[name] for name in names or TECHNIQUES], chosen, seeds, results)
         target.write_text(page(results, cases(), read(FAULTS)))

@@ -12,7 +12,7 @@ from xml.etree import ElementTree
 import pytest
 
 from pulsar_ml.harness.search.failure import Failure
-from tests import ROOT
+from tests import QUICK_PYTEST, ROOT
 from tests.functions.test_command import ALONE, RACE, RING
 
 FEW = ("--executions", "300")
@@ -24,7 +24,7 @@ def collected(folder: Path, *words: str, budget: tuple[str, ...] = FEW) -> str:
         [sys.executable, "-m", "pytest", "-q", "-rsf",
          "-p", "pulsar_ml.harness.testing.pytest_plugin", *budget, *words],
         cwd=folder, capture_output=True, text=True, check=False,
-        env={**os.environ, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
+        env={**os.environ, **QUICK_PYTEST, "PYTHONPATH": str(ROOT), "COLUMNS": "200"},
     )  # fmt: skip
     return done.stdout + done.stderr
 

@@ -12,7 +12,7 @@ import pytest
 
 from pulsar_ml.harness.subjects.hash_seed import RANDOM, other_hashes, seed_of, seed_text
 from pulsar_ml.terminal.hash_seed import environment, is_named
-from tests import ROOT
+from tests import QUICK_PYTEST, ROOT
 
 ORDER = "print(next(iter({'alpha', 'beta'})))"
 # Loses an update only when the set begins with another word than under PYTHONHASHSEED=0.
@@ -51,7 +51,12 @@ def python(
 ) -> subprocess.CompletedProcess[str]:
     """Run Python with a hash seed, or with the variable not set."""
     kept = {name: value for name, value in os.environ.items() if name != "PYTHONHASHSEED"}
-    env = {**kept, **({"PYTHONHASHSEED": seed} if seed else {}), "PYTHONPATH": f"{ROOT}:{cwd}"}
+    env = {
+        **kept,
+        **QUICK_PYTEST,
+        **({"PYTHONHASHSEED": seed} if seed else {}),
+        "PYTHONPATH": f"{ROOT}:{cwd}",
+    }
     return subprocess.run(
         [sys.executable, *words], cwd=cwd, env=env, capture_output=True, text=True
     )
