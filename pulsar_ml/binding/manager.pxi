@@ -283,7 +283,7 @@ cdef class EntryCacheManager:
             native_leave()
         if status == Status.PML_NO_MEMORY:
             raise AllocationError("the system gave no thread for the entry cache manager")
-        if self.is_closed():  # meanwhile: close() may have looked for the thread before it was there
+        if self.is_closed():  # close() may have looked for the thread before it was there
             self.stop()
             self.check_open()
 
