@@ -14,7 +14,7 @@ import pytest
 
 from pulsar_ml.harness.subjects import threads as runner
 from pulsar_ml.harness.subjects.program import CALL, Program
-from pulsar_ml.harness.subjects.threads import run_program
+from pulsar_ml.harness.subjects.threads import repeat_program, run_program
 
 
 def program_of(toys: ModuleType, name: str, threads: list[list[tuple[int, int]]]) -> Program:
@@ -181,6 +181,64 @@ def test_threads_that_no_longer_move_are_reported(toys: ModuleType) -> None:
     assert "no operation finished for 1e-09 s" in violation.message
     assert result.operations == 0
     toys.let_go()
+
+
+def repeat_toy(toys: ModuleType, program: Program, **options: Any) -> Any:
+    instance = toys.SUBJECTS[program.subject].create(
+        threads=len(program.threads), settings=program.settings
+    )
+    return repeat_program(instance, program, **{"inside_ns": 10**15, "most_ns": 10**15} | options)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 11])
+def test_each_of_repeated_runs_has_an_instance_of_its_own(toys: ModuleType, threads: int) -> None:
+    toys.select_mutant(None)
+    program = Program.generate(toys.SUBJECTS["counter"], 1, threads=threads, operations=40)
+    result = repeat_toy(toys, program, most_runs=12)
+    # The counter at quiescence compares the sum of its own run.
+    assert result.runs == 12 and not result.violations and not result.broken
+    assert all(12 * 40 <= calls <= 16 * 12 * 40 for calls in result.completed)
+    assert result.core_time.inside > 0
+
+
+def test_a_thread_without_calls_waits_in_repeated_runs(toys: ModuleType) -> None:
+    result = repeat_toy(toys, program_of(toys, "counter", [[], [(0, 0)], []]), most_runs=3)
+    assert result.runs == 3 and result.completed[1] >= 3
+
+
+@pytest.mark.parametrize("bound", [{"inside_ns": 1}, {"most_ns": 0}])
+def test_repeated_runs_end_behind_their_time(toys: ModuleType, bound: Any) -> None:
+    program = Program.generate(toys.SUBJECTS["counter"], 1, threads=2, operations=5)
+    assert repeat_toy(toys, program, **bound).runs == 1
+
+
+def test_the_first_broken_instance_ends_repeated_runs(toys: ModuleType) -> None:
+    program = Program.generate(toys.SUBJECTS["racy"], 3, threads=2, operations=3000, noise=False)
+    result = repeat_toy(toys, program, most_runs=500)
+    assert result.runs < 500 and not result.violations
+    assert {seen.invariant for seen in result.broken} == {"T1"}
+
+
+def test_a_violation_while_running_ends_repeated_runs(toys: ModuleType) -> None:
+    program = Program.generate(
+        toys.SUBJECTS["tattler"], 1, threads=3, operations=20_000, settings={"start": (50, 50)}
+    )
+    result = repeat_toy(toys, program, most_runs=500)
+    assert result.runs == 1
+    assert {seen.invariant for seen in result.violations} == {"T2"}
+
+
+def test_repeated_runs_that_no_longer_move_are_reported(toys: ModuleType) -> None:
+    toys.hold()
+    program = Program.generate(toys.SUBJECTS["hang"], 1, threads=2, operations=2, noise=False)
+    assert repeat_toy(toys, program, patience_ns=1).stuck
+    toys.let_go()
+
+
+def test_an_interrupt_ends_repeated_runs(toys: ModuleType) -> None:
+    program = Program.generate(toys.SUBJECTS["slow"], 1, threads=2, operations=100, noise=False)
+    with Interrupter(toys, 1), pytest.raises(KeyboardInterrupt):
+        repeat_toy(toys, program)
 
 
 def test_a_program_for_something_else_is_refused(toys: ModuleType) -> None:

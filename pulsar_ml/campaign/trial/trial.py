@@ -6,6 +6,7 @@ import dataclasses
 import importlib
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,7 +22,8 @@ from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
-from pulsar_ml.harness.subjects.threads import run_program
+from pulsar_ml.harness.subjects.threads import repeat_program, run_program
+from pulsar_ml.processors import token
 
 PRODUCT = "pulsar_ml.operations._native"
 CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
@@ -39,6 +41,11 @@ QUIESCENCE = "quiescence"
 # The invariant that the runner itself checks: operations keep finishing.
 STUCK = "stuck"
 
+# Of a trial whose number of runs is free: the processor time inside runs by that around them, and
+# the longest that further runs may take, by the wall time of the trial before them.
+INSIDE = 6
+LONGEST = 4
+
 # Memory that is never given back, on real threads and under the engine.
 LEAK = "leak"
 
@@ -53,7 +60,9 @@ class TrialOptions:
         noise: whether programs disturb the schedule (spin, yield, move to another processor).
         module: importable name of the native module, or the path of its shared object.
         mutant: catalogue id of the mutant to select in that module; None: no mutant.
-        engine: "threads" runs each program once on real threads; "controlled" makes many
+        runs: runs of a program on real threads, each on a fresh instance; 0: as many as keep the
+            machine inside runs most of the time, which depends on the machine.
+        engine: "threads" runs each program on real threads; "controlled" makes many
             executions of each program under the engine, in one operating system thread. The
             options below are for the engine alone:
         mode: memory model: "sc", "tso" or "c11".
@@ -74,6 +83,7 @@ class TrialOptions:
     noise: bool = True
     module: str = PRODUCT
     mutant: str | None = None
+    runs: int = 1
     engine: str = THREADS
     mode: str = "c11"
     strategy: str = "portfolio"
@@ -125,6 +135,7 @@ class TrialResult:
         verdict: "clean", "violation", or "nothing_exercised". Nothing was exercised when several
             threads ran and no two operations overlapped, or, under the engine, when no execution
             had a location that two threads touched: such a trial says nothing about concurrency.
+        runs: number of runs of the program on real threads; 0 under the engine.
         executions, steps: numbers of executions and steps under the engine; 0 on real threads, as
             are ``classes`` and ``once``.
         classes: number of classes of executions: executions that differ in which store each load
@@ -153,6 +164,7 @@ class TrialResult:
     verdict: str
     violations: tuple[Violation, ...]
     replay: ReplayRecord
+    runs: int = 0
     executions: int = 0
     steps: int = 0
     classes: int = 0
@@ -177,22 +189,57 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_native(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    spent = Phases()
+    spent, began = Phases(), time.monotonic_ns()
     with spent.of("draw"):
         program = program_of(subject, suite, seed, options)
     with spent.of("create"):
         instance = subject.create(threads=len(program.threads), settings=program.settings)
-    with spent.of("run"):
+    with token(len(program.threads)), spent.of_threads() as times:
         result = run_program(instance, program)
+        times.append(result.core_time)
     with spent.of("check"):
         violations = running_violations(result) + quiescent_violations(instance, result)
-        del instance
     before = judge_counts(suite)
     if not violations:
         violations = answer_violations(suite, subject, program, spent, noise=options.noise)
+    if not violations and options.runs != 1:
+        rest = further_runs(instance, program, options.runs, spent, time.monotonic_ns() - began)
+        violations = running_violations(rest)
+        result = added(result, rest)
+    with spent.of("check"):
+        del instance
     trial = to_result(suite, options, subject, program, result, violations)
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
     return dataclasses.replace(trial, judged=judged, unknown=unknown, spent=spent)
+
+
+def further_runs(
+    instance: Instance, program: Program, runs: int, spent: Phases, wall_ns: int
+) -> RunResult:
+    """Run a program again, each time on a fresh instance, up to its first violation.
+
+    ``runs`` is the number of runs with the one before; 0: as many as make the time inside runs
+    INSIDE times that around them. ``wall_ns`` is the time of the trial so far.
+    """
+    bounds = {"inside_ns": INSIDE * spent.around - spent.run, "most_ns": LONGEST * wall_ns}
+    if runs:
+        bounds = {"inside_ns": sys.maxsize, "most_ns": sys.maxsize // 2, "most_runs": runs - 1}
+    with token(len(program.threads)), spent.of_threads() as times:
+        rest = repeat_program(instance, program, **bounds)
+        times.append(rest.core_time)
+    return rest
+
+
+def added(first: RunResult, rest: RunResult) -> RunResult:
+    """Return the sum of a program's first run and of its further ones."""
+    pairs = zip(first.overlaps, rest.overlaps, strict=True)
+    return rest._replace(
+        operations=first.operations + rest.operations,
+        completed=tuple(map(sum, zip(first.completed, rest.completed, strict=True))),
+        duration_ns=first.duration_ns + rest.duration_ns,
+        overlaps=tuple(tuple(map(sum, zip(*rows, strict=True))) for rows in pairs),
+        runs=first.runs + rest.runs,
+    )
 
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
@@ -288,7 +335,10 @@ def select_mutant(module: ModuleType, mutant: str | None) -> None:
 
 
 def running_violations(result: RunResult) -> tuple[Violation, ...]:
-    return tuple(Violation(seen.invariant, seen.message, RUNNING) for seen in result.violations)
+    running = tuple(Violation(seen.invariant, seen.message, RUNNING) for seen in result.violations)
+    return running + tuple(
+        Violation(seen.invariant, seen.message, QUIESCENCE) for seen in result.broken
+    )
 
 
 def quiescent_violations(instance: Instance, result: RunResult) -> tuple[Violation, ...]:
@@ -328,6 +378,7 @@ def to_result(
         operations=result.operations,
         overlaps=overlaps,
         pairs=pairs,
+        runs=result.runs,
         duration_ns=result.duration_ns,
         verdict=verdict(
             threads=threads, operations=result.operations, overlaps=overlaps, violations=violations

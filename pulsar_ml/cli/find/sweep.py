@@ -108,6 +108,12 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 @shared.operations
 @shared.noise
 @option(
+    "--runs",
+    type=click.IntRange(1),
+    group=shared.SEARCH,
+    help="Runs of each program on real threads.  [default: as many as keep the cores inside runs]",
+)
+@option(
     "--engine",
     type=click.Choice([THREADS, CONTROLLED]),
     default=THREADS,
@@ -172,7 +178,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "--task-cpus",
     type=click.IntRange(1),
     group=shared.SPARK,
-    help="Cores that a task reserves.  [default: the threads of a trial]",
+    help="Cores that a task reserves.  [default: half the threads of a trial]",
 )
 @shared.workers
 @option(

@@ -20,8 +20,22 @@ class ThreadViolation(NamedTuple):
     message: str
 
 
+class CoreTime(NamedTuple):
+    """Nanoseconds of processor time of all threads of a run, without those of waiting.
+
+    Attributes:
+        inside: inside runs.
+        create: creating the instances of repeated runs.
+        check: checking and destroying them.
+    """
+
+    inside: int = 0
+    create: int = 0
+    check: int = 0
+
+
 class RunResult(NamedTuple):
-    """The result of :func:`run_program`.
+    """The result of :func:`run_program`, or the sum of :func:`repeat_program`'s runs.
 
     Attributes:
         operations: number of operations that all threads finished.
@@ -32,6 +46,9 @@ class RunResult(NamedTuple):
         violations: at most one for each thread.
         stuck: True when no operation finished for ``patience_ns``. The threads are left behind
             inside the instance, which is therefore never destroyed; end the process soon.
+        runs: number of runs; the last ones may have ended early, with a violation.
+        broken: invariants that did not hold at quiescence behind repeated runs.
+        core_time: processor time of the threads; none of a stuck run.
     """
 
     operations: int
@@ -40,3 +57,6 @@ class RunResult(NamedTuple):
     overlaps: tuple[tuple[int, ...], ...]
     violations: tuple[ThreadViolation, ...]
     stuck: bool
+    runs: int = 1
+    broken: tuple[ThreadViolation, ...] = ()
+    core_time: CoreTime = CoreTime()

@@ -6,6 +6,7 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.histories.history import RECORD as RECORD
 from pulsar_ml.harness.subjects.program import CALL as CALL
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.harness.subjects.result import CoreTime as CoreTime
 from pulsar_ml.harness.subjects.result import RunResult as RunResult
 from pulsar_ml.harness.subjects.result import ThreadViolation as ThreadViolation
 from pulsar_ml.harness.subjects.subject import Instance
@@ -16,4 +17,13 @@ def run_program(
     *,
     patience_ns: int = 120_000_000_000,
     records: Sequence[NDArray[np.void]] | None = None,
+) -> RunResult: ...
+def repeat_program(
+    instance: Instance,
+    program: Program,
+    *,
+    inside_ns: int,
+    most_ns: int,
+    most_runs: int = 1_000_000,
+    patience_ns: int = 120_000_000_000,
 ) -> RunResult: ...

@@ -19,43 +19,27 @@ from __future__ import annotations
 import os
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t
 from posix.signal cimport sigdelset, sigfillset, sigset_t
 from posix.time cimport CLOCK_MONOTONIC, timespec
 from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.subjects.lanes cimport GATE_ABANDONED, MOST_STRIDE, Lane, Repeats, Run, Slot, body
 from pulsar_ml.harness.subjects.posix cimport (
-    CPU_ISSET, CPU_SET, CPU_SETSIZE, CPU_ZERO, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP,
-    cpu_set_t, pthread_cond_destroy, pthread_cond_init, pthread_cond_signal, pthread_cond_t,
-    pthread_cond_timedwait, pthread_condattr_destroy, pthread_condattr_init, pthread_condattr_setclock,
-    pthread_condattr_t, pthread_create, pthread_detach, pthread_join, pthread_mutex_destroy,
-    pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock, pthread_sigmask, pthread_t,
-    sched_getaffinity, sched_getcpu, sched_setaffinity,
+    CPU_ISSET, CPU_SETSIZE, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, cpu_set_t,
+    pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
+    pthread_condattr_init, pthread_condattr_setclock, pthread_condattr_t, pthread_create, pthread_detach,
+    pthread_join, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+    pthread_sigmask, sched_getaffinity,
 )
-from pulsar_ml.harness.subjects.subject cimport Instance, PmlCall, PmlResult, PmlSubject, PmlViolation
-from pulsar_ml.sync.atomics cimport pml_i32, pml_i64, pml_u32
-from pulsar_ml.sync.atomics cimport i32_load_relaxed, i32_store_release, i64_load_relaxed, i64_store_relaxed
-from pulsar_ml.sync.atomics cimport u32_fetch_add_relaxed, u32_load_acquire, u32_load_relaxed
-from pulsar_ml.sync.atomics cimport fence_seq_cst, u32_store_relaxed, u32_store_release
+from pulsar_ml.harness.subjects.subject cimport Instance, PmlCall, PmlViolation
+from pulsar_ml.sync.atomics cimport i32_load_relaxed, i64_load_relaxed, u32_store_relaxed, u32_store_release
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
-from pulsar_ml.sync.wait cimport pause, spin, yield_cpu
 
 from pulsar_ml.harness.histories.history import RECORD, check_records
 from pulsar_ml.harness.subjects.program import CALL, check_fits
-from pulsar_ml.harness.subjects.result import RunResult, ThreadViolation
+from pulsar_ml.harness.subjects.result import CoreTime, RunResult, ThreadViolation
 
-
-# Values of PmlCall.noise: above 0 that many pauses, 0 nothing, -1 give the processor away, -2 - k
-# move to another of the allowed processors, k further than the next one.
-cdef enum:
-    NOISE_YIELD = -1
-    NOISE_MOVE = -2
-
-cdef enum:
-    GATE_CLOSED = 0
-    GATE_OPEN = 1
-    GATE_ABANDONED = 2
 
 cdef enum:
     SPIN_YIELDS = 32      # a turn of sync's spin from which it yields instead of pausing
@@ -64,47 +48,6 @@ cdef enum:
 
 
 cdef int[6] FAULTS = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
-
-
-# State of one thread that the others read.
-cdef struct Slot:
-    pml_i32 running       # code + 1 of the operation under way, 0 between operations
-    pml_i64 done          # operations finished
-    char[112] padding     # rounds the slot up to LINE
-
-
-cdef struct Run:
-    const PmlSubject* table
-    void* instance
-    Slot* slots           # one per thread, on line boundaries
-    void* slots_memory
-    int32_t n_threads
-    int32_t n_operations
-    uint32_t first_turn   # of a spin; skips the pauses when threads outnumber processors
-    int32_t n_cpus
-    int32_t[1024] cpus
-    cpu_set_t allowed
-    pml_u32 arrived
-    pml_u32 gate
-    pml_u32 stop
-    pml_i64 opened_ns
-    pthread_mutex_t mutex # guards finished, which counts threads
-    pthread_cond_t ended
-    int32_t finished
-
-
-# State of one thread that nobody else reads before it has ended.
-cdef struct Lane:
-    Run* run
-    int32_t number
-    const PmlCall* calls
-    Record* records       # one for each call, or NULL
-    int64_t n_calls
-    int64_t completed
-    int64_t ended_ns
-    int64_t* overlaps     # n_operations * n_operations: [starting][seen running]
-    pthread_t handle
-    PmlViolation violation
 
 
 # Instances and programs of stuck runs: their threads still use them.
@@ -131,24 +74,64 @@ def run_program(
     Raises ValueError when the program does not fit the instance, TypeError when its arrays do not
     have the layout of PmlCall, MemoryError, and OSError when the system refuses a thread.
     """
+    return run_calls(instance, program, patience_ns, records, NULL)
+
+
+def repeat_program(
+    Instance instance not None,
+    program,
+    *,
+    int64_t inside_ns,
+    int64_t most_ns,
+    int64_t most_runs=1_000_000,
+    patience_ns: int = 120_000_000_000,
+) -> RunResult:
+    """Run ``program`` again and again, each time on a fresh instance like ``instance``.
+
+    The threads stay. A few instances exist at once: the threads create, check and destroy them side
+    by side. The last runs end behind ``inside_ns`` nanoseconds of processor time inside runs, or
+    ``most_ns`` nanoseconds of the clock, or ``most_runs`` runs, or with the first violation, which
+    may be one at quiescence. Raises what :func:`run_program` raises.
+    """
+    cdef Repeats* repeats
+    if program.settings.keys() != {setting.name for setting in instance.subject.settings}:
+        raise ValueError(f"the program should name all settings of {instance.subject.name!r}")
+    repeats = <Repeats*>allocate_zeroed(1, sizeof(Repeats))
+    if repeats is NULL:
+        raise MemoryError("no memory to repeat a program")
+    for i, setting in enumerate(instance.subject.settings):
+        repeats.settings[i] = program.settings[setting.name]
+    repeats.stride = min(<int>MOST_STRIDE, <int>len(program.threads))
+    repeats.inside_ns, repeats.most_runs = inside_ns, most_runs
+    repeats.until_ns = monotonic_ns() + most_ns
+    return run_calls(instance, program, patience_ns, None, repeats)
+
+
+# Owns `repeats`, which may be NULL: one run on the instance itself.
+cdef object run_calls(Instance instance, program, int64_t patience, records, Repeats* repeats):
     cdef Run* shared
     cdef Lane* lanes
     cdef int error = 0
     cdef int number
-    cdef int64_t patience = patience_ns
-    check_fits(program, instance)
-    if CALL.itemsize != sizeof(PmlCall):
-        raise TypeError(f"program.CALL has {CALL.itemsize} bytes, PmlCall has {sizeof(PmlCall)}")
-    if RECORD.itemsize != sizeof(Record):
-        raise TypeError(f"history.RECORD has {RECORD.itemsize} bytes, Record has {sizeof(Record)}")
-    if records is not None:
-        check_records(records, program.threads)
-    shared = new_run(instance, <int>len(program.threads))
-    lanes = new_lanes(shared)
-    if lanes is NULL:
-        free_run(shared)
-        raise MemoryError(f"no memory to run {len(program.threads)} threads")
+    try:
+        check_fits(program, instance)
+        if CALL.itemsize != sizeof(PmlCall):
+            raise TypeError(f"program.CALL has {CALL.itemsize} bytes, PmlCall has {sizeof(PmlCall)}")
+        if RECORD.itemsize != sizeof(Record):
+            raise TypeError(f"history.RECORD has {RECORD.itemsize} bytes, Record has {sizeof(Record)}")
+        if records is not None:
+            check_records(records, program.threads)
+        shared = new_run(instance, <int>len(program.threads))
+        lanes = new_lanes(shared)
+        if lanes is NULL:
+            free_run(shared)
+            raise MemoryError(f"no memory to run {len(program.threads)} threads")
+    except BaseException:
+        release(repeats)
+        raise
+    shared.repeats = repeats
     for number, calls in enumerate(program.threads):
+        lanes[number].instance = instance.native
         lanes[number].calls = <const PmlCall*><size_t>calls.ctypes.data
         lanes[number].n_calls = len(calls)
         if records is not None:
@@ -174,6 +157,8 @@ def run_program(
     try:
         if interruption is not None:
             raise interruption
+        if repeats is not NULL and repeats.no_memory:
+            raise MemoryError(f"no memory for an instance of subject {instance.subject.name!r}")
         return collect(shared, lanes)
     finally:
         free_lanes(shared, lanes)
@@ -218,10 +203,7 @@ cdef object collect(Run* shared, Lane* lanes):
     for i in range(shared.n_threads):
         last = max(last, lanes[i].ended_ns)
         if lanes[i].violation.found:
-            violations.append(ThreadViolation(
-                i, lanes[i].completed - 1,
-                (<const char*>lanes[i].violation.invariant).decode(errors="replace"),
-                (<const char*>lanes[i].violation.message).decode(errors="replace")))
+            violations.append(violation_of(i, lanes[i].completed - 1, &lanes[i].violation))
     rows = []
     for a in range(n):
         row = []
@@ -231,9 +213,25 @@ cdef object collect(Run* shared, Lane* lanes):
                 total += lanes[i].overlaps[a * n + b]
             row.append(total)
         rows.append(tuple(row))
-    completed = tuple([lanes[i].completed for i in range(shared.n_threads)])
+    completed = tuple([lanes[i].total for i in range(shared.n_threads)])
     return RunResult(sum(completed), completed, last - i64_load_relaxed(&shared.opened_ns), tuple(rows),
-                     tuple(violations), False)
+                     tuple(violations), False, 1 if shared.repeats is NULL else shared.repeats.runs,
+                     broken_behind(shared), CoreTime(*[
+                         sum([lanes[i].inside_ns for i in range(shared.n_threads)]),
+                         sum([lanes[i].create_ns for i in range(shared.n_threads)]),
+                         sum([lanes[i].check_ns for i in range(shared.n_threads)])]))
+
+
+# The violations at quiescence behind the last runs.
+cdef tuple broken_behind(Run* shared):
+    cdef Repeats* repeats = shared.repeats
+    return () if repeats is NULL else tuple([
+        violation_of(-1, -1, &repeats.found[i]) for i in range(repeats.stride) if repeats.found[i].found])
+
+
+cdef object violation_of(int thread, int64_t call, const PmlViolation* seen):
+    return ThreadViolation(thread, call, (<const char*>seen.invariant).decode(errors="replace"),
+                           (<const char*>seen.message).decode(errors="replace"))
 
 
 cdef object collect_stuck(Run* shared, int64_t patience_ns):
@@ -266,7 +264,6 @@ cdef Run* new_run(Instance instance, int threads) noexcept:
         return NULL
     shared.slots = <Slot*>((<size_t>shared.slots_memory + LINE - 1) // LINE * LINE)
     shared.table = instance.subject.table
-    shared.instance = instance.native
     shared.n_threads = threads
     shared.n_operations = instance.subject.table.n_operations
     sched_getaffinity(0, sizeof(cpu_set_t), &shared.allowed)
@@ -289,6 +286,7 @@ cdef void free_run(Run* shared) noexcept:
         pthread_cond_destroy(&shared.ended)
         pthread_mutex_destroy(&shared.mutex)
         release(shared.slots_memory)
+        release(shared.repeats)
         release(shared)
 
 
@@ -301,6 +299,7 @@ cdef Lane* new_lanes(Run* shared) noexcept:
     if lanes is NULL:
         return NULL
     n = shared.n_operations
+    shared.lanes = lanes
     for i in range(shared.n_threads):
         lanes[i].run = shared
         lanes[i].number = i
@@ -379,109 +378,3 @@ cdef int64_t count_done(Run* shared) noexcept nogil:
     for i in range(shared.n_threads):
         done += i64_load_relaxed(&shared.slots[i].done)
     return done
-
-
-# The threads.
-
-cdef void* body(void* argument) noexcept nogil:
-    cdef Lane* lane = <Lane*>argument
-    cdef Run* shared = lane.run
-    if pass_barrier(shared):
-        work(lane)
-    lane.ended_ns = monotonic_ns()
-    pthread_mutex_lock(&shared.mutex)
-    shared.finished += 1
-    if shared.finished == shared.n_threads:
-        pthread_cond_signal(&shared.ended)
-    pthread_mutex_unlock(&shared.mutex)
-    return NULL
-
-
-# Waits until all threads have arrived; the last one opens the gate. False for an abandoned run.
-cdef bint pass_barrier(Run* shared) noexcept nogil:
-    cdef uint32_t turn = shared.first_turn
-    cdef uint32_t gate
-    if u32_fetch_add_relaxed(&shared.arrived, 1) + 1 == <uint32_t>shared.n_threads:
-        i64_store_relaxed(&shared.opened_ns, monotonic_ns())
-        u32_store_release(&shared.gate, GATE_OPEN)  # pairs with the acquire below
-        return True
-    # Ends when the last thread arrives, or the caller gives up because a thread did not start.
-    while True:
-        gate = u32_load_acquire(&shared.gate)
-        if gate != GATE_CLOSED:
-            return gate == GATE_OPEN
-        turn = spin(turn)
-
-
-cdef void work(Lane* lane) noexcept nogil:
-    cdef Run* shared = lane.run
-    cdef const PmlSubject* table = shared.table
-    cdef Slot* mine = &shared.slots[lane.number]
-    cdef const PmlCall* call
-    cdef PmlResult result
-    cdef int64_t done = 0
-    cdef int32_t seen
-    cdef int32_t other = lane.number
-    while done < lane.n_calls and not u32_load_relaxed(&shared.stop):
-        call = &lane.calls[done]
-        if call.noise:
-            disturb(shared, call.noise)
-        # Release keeps the marks around the operation; no thread acquires them, on purpose.
-        i32_store_release(&mine.running, call.code + 1)
-        if shared.n_threads > 1:
-            other = next_other(other, lane.number, shared.n_threads)
-            seen = i32_load_relaxed(&shared.slots[other].running)
-            if seen:
-                lane.overlaps[call.code * shared.n_operations + seen - 1] += 1
-        memset(&result, 0, sizeof(result))
-        if lane.records is NULL:
-            table.apply(shared.instance, lane.number, call, &result, &lane.violation)
-        else:
-            # The fence waits for the store, which waits for the clock: no effect of the operation
-            # comes before the stamp.
-            lane.records[done].invoked = monotonic_ns()
-            fence_seq_cst()
-            table.apply(shared.instance, lane.number, call, &result, &lane.violation)
-            # Drains the operation's stores: later operations see the effects of returned ones.
-            fence_seq_cst()
-            lane.records[done].returned = monotonic_ns()
-            memcpy(lane.records[done].result, &result, sizeof(lane.records[done].result))
-            lane.records[done].ending = 0
-        i32_store_release(&mine.running, 0)
-        done += 1
-        i64_store_relaxed(&mine.done, done)
-        if lane.violation.found:
-            u32_store_relaxed(&shared.stop, 1)
-    lane.completed = done  # once, at the end: lanes share cache lines
-
-
-cdef inline int32_t next_other(int32_t other, int32_t self, int32_t n) noexcept nogil:
-    other = other + 1 if other + 1 < n else 0
-    if other == self:
-        other = other + 1 if other + 1 < n else 0
-    return other
-
-
-cdef void disturb(Run* shared, int32_t noise) noexcept nogil:
-    cdef int32_t i
-    if noise > 0:
-        for i in range(noise):
-            pause()
-    elif noise == NOISE_YIELD or shared.n_cpus < 2:
-        yield_cpu()
-    else:
-        move(shared, NOISE_MOVE - noise)
-
-
-# Moves the thread to another allowed processor; then the system may move it again.
-cdef void move(Run* shared, int32_t further) noexcept nogil:
-    cdef int here = sched_getcpu()
-    cdef int32_t at = 0
-    cdef cpu_set_t target
-    while at < shared.n_cpus - 1 and shared.cpus[at] != here:
-        at += 1
-    at = (at + 1 + further % (shared.n_cpus - 1)) % shared.n_cpus
-    CPU_ZERO(&target)
-    CPU_SET(shared.cpus[at], &target)
-    sched_setaffinity(0, sizeof(cpu_set_t), &target)
-    sched_setaffinity(0, sizeof(cpu_set_t), &shared.allowed)
