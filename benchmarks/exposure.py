@@ -56,9 +56,9 @@ def bare() -> dict[str, float]:
         TrialOptions,
         find_subject,
         load_native,
-        program_of,
+        size_of,
     )
-    from pulsar_ml.harness.subjects.threads import repeat_program
+    from pulsar_ml.harness.subjects.threads import run_programs
     from pulsar_ml.suites.registry import SUITES
 
     fresh_large_blocks()
@@ -68,9 +68,8 @@ def bare() -> dict[str, float]:
     while time.monotonic() < began + BARE_SECONDS:
         for suite in SUITES.values():
             subject = find_subject(module, suite)
-            program = program_of(subject, suite, seed, options)
-            instance = subject.create(threads=len(program.threads), settings=program.settings)
-            done = repeat_program(instance, program, inside_ns=BARE_RUNS_NS, most_ns=MOST_NS)
+            size = size_of(suite, options)
+            done = run_programs(subject, seed, **size, inside_ns=BARE_RUNS_NS, most_ns=MOST_NS)
             operations += done.operations
             overlaps += sum(map(sum, done.overlaps))
         seed += 1

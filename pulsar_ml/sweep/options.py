@@ -152,7 +152,7 @@ class SweepOptions:
         )
 
     def _runs(self) -> int:
-        """The runs of a program. UsageError for a number of them under the engine."""
+        """The runs of a trial. UsageError for a number of them under the engine."""
         if not self.controlled:
             return self.runs or 0
         if self.runs is not None:

@@ -42,7 +42,7 @@ MEASURED = (
     Column("threads", INT32, "threads of the program"),
     Column("operations", INT64, "executed by all threads of the trial"),
     Column("overlaps", INT64, "pairs of operations that overlapped"),
-    Column("runs", INT64, "runs of the program on real threads; 0 under the engine"),
+    Column("runs", INT64, "runs of programs on real threads; 0 under the engine"),
     Column("engine", STRING, "threads or controlled"),
     Column("mode", STRING, "memory model; on real threads empty, as is each column to rest"),
     Column("strategy", STRING, "the engine's strategy"),

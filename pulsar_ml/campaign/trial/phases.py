@@ -52,6 +52,7 @@ class Phases:
             yield runs
         for spent in runs:
             self.run += spent.inside
+            self.draw += spent.draw
             self.create += spent.create
             self.check += spent.check
             self.wait = max(0, self.wait - sum(spent))

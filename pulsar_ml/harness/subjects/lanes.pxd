@@ -1,14 +1,18 @@
-# The threads of a run: each loops over its calls, once or on one fresh instance after the other.
+# The threads of a run: each loops over its calls. In many runs the threads stay.
 #
-# In repeated runs the threads stay. Of the instances of a stride each thread creates, checks and
-# destroys its share; between two runs all threads meet, so that each run begins together. A thread
-# that has made its calls makes them again until all have, so that none is alone in the instance.
+# Of the instances of a stride each thread creates, checks and destroys its share, and it draws its
+# own calls of each program. Between two runs all threads meet, so that each run begins together. A
+# thread that has made its calls makes them again until all have, so that none is alone in the
+# instance.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 from pulsar_ml.harness.histories.history cimport Record
-from pulsar_ml.harness.subjects.posix cimport (
+from pulsar_ml.harness.subjects.drawing cimport (
+    NOISE_MOVE, NOISE_YIELD, Drawing, draw_calls, draw_settings, program_seed,
+)
+from pulsar_ml.harness.posix cimport (
     CPU_SET, CPU_ZERO, cpu_set_t, pthread_cond_signal, pthread_cond_t, pthread_mutex_lock, pthread_mutex_t,
     pthread_mutex_unlock, pthread_t, sched_getcpu, sched_setaffinity,
 )
@@ -22,17 +26,11 @@ from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.wait cimport pause, spin, wait_while_equal, wake_one, yield_cpu
 
 
-# Values of PmlCall.noise: above 0 that many pauses, 0 nothing, -1 give the processor away, -2 - k
-# move to another of the allowed processors, k further than the next one.
-cdef enum:
-    NOISE_YIELD = -1
-    NOISE_MOVE = -2
-
 cdef enum:
     GATE_CLOSED = 0
     GATE_ABANDONED = 0x7fffffff  # otherwise the gate counts how often all threads have met
-    MOST_STRIDE = 8              # instances that exist at once in repeated runs
-    MOST_PASSES = 16             # of a thread through its calls in one of repeated runs
+    MOST_STRIDE = 8              # instances that exist at once in many runs
+    MOST_PASSES = 4              # of a thread through its calls in one of many runs
     MOST_LOOKS = 64              # at the gate, before a thread that may sleep does
 
 
@@ -49,12 +47,14 @@ cdef struct Slot:
     char[112] padding     # rounds the slot up to LINE of threads.pyx
 
 
-# What repeated runs share. The last to arrive at a meeting writes `halted` and `over`.
+# What many runs share. The last to arrive at a meeting writes `halted` and `over`.
 cdef struct Repeats:
-    int64_t[16] settings
+    Drawing drawing
+    uint64_t seed         # of which those of the programs are drawn
     void* instances[8]
     PmlViolation[8] found # at quiescence
     int32_t stride
+    int32_t ran           # of the last stride
     int64_t most_runs
     int64_t inside_ns     # processor time inside runs after which no stride begins
     int64_t until_ns      # the moment after which none begins
@@ -72,7 +72,7 @@ cdef struct Run:
     Slot* slots           # one per thread, on line boundaries
     void* slots_memory
     Lane* lanes
-    Repeats* repeats      # NULL: one run
+    Repeats* repeats      # NULL: one run of one program
     int32_t n_threads
     int32_t n_operations
     uint32_t first_turn   # of a spin; skips the pauses when threads outnumber processors
@@ -98,11 +98,13 @@ cdef struct Lane:
     uint32_t begun        # runs
     const PmlCall* calls
     Record* records       # one for each call, or NULL
+    PmlCall* drawn        # room for the calls of many runs, or NULL
     int64_t n_calls
     int64_t completed     # calls of the last pass
     int64_t total         # operations of all runs
     int64_t ended_ns
-    int64_t inside_ns     # processor time inside runs; the next two: around them
+    int64_t inside_ns     # processor time inside runs; the next three: around them
+    int64_t draw_ns
     int64_t create_ns
     int64_t check_ns
     int64_t* overlaps     # n_operations * n_operations: [starting][seen running]
@@ -175,18 +177,27 @@ cdef inline void decide(Run* shared, Repeats* repeats, Meeting how) noexcept nog
 cdef inline void repeat(Lane* lane, Repeats* repeats) noexcept nogil:
     cdef Run* shared = lane.run
     cdef int32_t i, ran
-    cdef int64_t before
+    cdef int64_t before, first
+    cdef int64_t[16] settings
     while not repeats.over:
         before = thread_ns()
+        first = repeats.runs
         i = lane.number
         while i < repeats.stride:
-            repeats.instances[i] = shared.table.create(repeats.settings, shared.n_threads)
+            draw_settings(
+                shared.table, &repeats.drawing, program_seed(repeats.seed, first + i), settings)
+            repeats.instances[i] = shared.table.create(settings, shared.n_threads)
             i += shared.n_threads
         lane.create_ns += thread_ns() - before
         meet(lane, ASLEEP)
         ran = 0
         while ran < repeats.stride and repeats.instances[ran] is not NULL:
             lane.instance = repeats.instances[ran]
+            before = thread_ns()
+            lane.n_calls = draw_calls(
+                shared.table, &repeats.drawing, program_seed(repeats.seed, first + ran), lane.number,
+                shared.n_threads, lane.drawn)
+            lane.draw_ns += thread_ns() - before
             meet(lane, AWAKE)
             work(lane)
             ran += 1
@@ -204,6 +215,7 @@ cdef inline void repeat(Lane* lane, Repeats* repeats) noexcept nogil:
         lane.check_ns += thread_ns() - before
         if lane.number == 0:
             repeats.runs += ran
+            repeats.ran = ran
             repeats.no_memory = ran < repeats.stride and repeats.instances[ran] is NULL
         meet(lane, DECIDING)
 

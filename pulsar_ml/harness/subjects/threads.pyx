@@ -23,21 +23,31 @@ from libc.stdint cimport int64_t
 from posix.signal cimport sigdelset, sigfillset, sigset_t
 from posix.time cimport CLOCK_MONOTONIC, timespec
 from pulsar_ml.harness.histories.history cimport Record
-from pulsar_ml.harness.subjects.lanes cimport GATE_ABANDONED, MOST_STRIDE, Lane, Repeats, Run, Slot, body
-from pulsar_ml.harness.subjects.posix cimport (
+from pulsar_ml.harness.subjects.drawing cimport (
+    MOST_OPERATIONS, Drawing, draw_calls, draw_settings, program_seed,
+)
+from pulsar_ml.harness.subjects.lanes cimport (
+    GATE_ABANDONED, MOST_STRIDE, Lane, Repeats, Run, Slot, body,
+)
+from pulsar_ml.harness.posix cimport (
     CPU_ISSET, CPU_SETSIZE, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, cpu_set_t,
     pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
     pthread_condattr_init, pthread_condattr_setclock, pthread_condattr_t, pthread_create, pthread_detach,
     pthread_join, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
     pthread_sigmask, sched_getaffinity,
 )
-from pulsar_ml.harness.subjects.subject cimport Instance, PmlCall, PmlViolation
+from pulsar_ml.harness.subjects.subject cimport Instance, PmlCall, PmlViolation, Subject
 from pulsar_ml.sync.atomics cimport i32_load_relaxed, i64_load_relaxed, u32_store_relaxed, u32_store_release
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
+import numpy as np
+
+from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import RECORD, check_records
-from pulsar_ml.harness.subjects.program import CALL, check_fits
+from pulsar_ml.harness.subjects.program import (
+    CALL, Program, check_fits, check_size, resolve_mix, setting_ranges,
+)
 from pulsar_ml.harness.subjects.result import CoreTime, RunResult, ThreadViolation
 
 
@@ -74,94 +84,149 @@ def run_program(
     Raises ValueError when the program does not fit the instance, TypeError when its arrays do not
     have the layout of PmlCall, MemoryError, and OSError when the system refuses a thread.
     """
-    return run_calls(instance, program, patience_ns, records, NULL)
+    check_fits(program, instance)
+    if CALL.itemsize != sizeof(PmlCall):
+        raise TypeError(f"program.CALL has {CALL.itemsize} bytes, PmlCall has {sizeof(PmlCall)}")
+    if RECORD.itemsize != sizeof(Record):
+        raise TypeError(f"history.RECORD has {RECORD.itemsize} bytes, Record has {sizeof(Record)}")
+    if records is not None:
+        check_records(records, program.threads)
+    cdef int number
+    cdef Run* shared = new_run(instance.subject, <int>len(program.threads), NULL)
+    for number, calls in enumerate(program.threads):
+        shared.lanes[number].instance = instance.native
+        shared.lanes[number].calls = <const PmlCall*><size_t>calls.ctypes.data
+        shared.lanes[number].n_calls = len(calls)
+        if records is not None:
+            shared.lanes[number].records = <Record*><size_t>records[number].ctypes.data
+    return finished(shared, (instance, program, records), patience_ns)
 
 
-def repeat_program(
-    Instance instance not None,
-    program,
+def run_programs(
+    Subject subject not None,
+    seed,
     *,
+    threads: int,
+    operations: int,
     int64_t inside_ns,
     int64_t most_ns,
-    int64_t most_runs=1_000_000,
+    int64_t most_runs=1_000_000_000,
+    mix=None,
+    settings=None,
+    noise=True,
     patience_ns: int = 120_000_000_000,
 ) -> RunResult:
-    """Run ``program`` again and again, each time on a fresh instance like ``instance``.
+    """Run many programs, each on fresh instances; the threads stay.
 
-    The threads stay. A few instances exist at once: the threads create, check and destroy them side
-    by side. The last runs end behind ``inside_ns`` nanoseconds of processor time inside runs, or
-    ``most_ns`` nanoseconds of the clock, or ``most_runs`` runs, or with the first violation, which
-    may be one at quiescence. Raises what :func:`run_program` raises.
+    Program number N is ``Program.generate`` of :func:`further_seed` ``(seed, N)``, with the other
+    arguments of that method. A thread that has made its calls makes them again until all have, at
+    most four times. A few instances exist at once: the threads create, check and destroy them side
+    by side. The last run begins before ``inside_ns`` nanoseconds of processor time inside runs,
+    ``most_ns`` nanoseconds of the clock, and ``most_runs`` runs are over. The first violation ends
+    the runs, too; the result names its program.
+
+    Raises UsageError as ``Program.generate`` does, MemoryError, and OSError when the system refuses
+    a thread.
     """
+    cdef Drawing drawing
+    cdef int i
     cdef Repeats* repeats
-    if program.settings.keys() != {setting.name for setting in instance.subject.settings}:
-        raise ValueError(f"the program should name all settings of {instance.subject.name!r}")
+    check_size(subject, seed, threads, operations)
+    prepare_drawing(&drawing, subject, operations, mix, settings, noise)
     repeats = <Repeats*>allocate_zeroed(1, sizeof(Repeats))
     if repeats is NULL:
-        raise MemoryError("no memory to repeat a program")
-    for i, setting in enumerate(instance.subject.settings):
-        repeats.settings[i] = program.settings[setting.name]
-    repeats.stride = min(<int>MOST_STRIDE, <int>len(program.threads))
+        raise MemoryError("no memory for many runs")
+    repeats.drawing = drawing
+    repeats.seed = seed
+    repeats.stride = min(<int>MOST_STRIDE, <int>threads)
     repeats.inside_ns, repeats.most_runs = inside_ns, most_runs
     repeats.until_ns = monotonic_ns() + most_ns
-    return run_calls(instance, program, patience_ns, None, repeats)
+    cdef Run* shared = new_run(subject, threads, repeats)
+    for i in range(threads):
+        shared.lanes[i].drawn = <PmlCall*>allocate_zeroed(operations, sizeof(PmlCall))
+        shared.lanes[i].calls = shared.lanes[i].drawn
+        if shared.lanes[i].drawn is NULL:
+            free_run(shared)
+            raise MemoryError(f"no memory for {operations} operations of {threads} threads")
+    return finished(shared, (subject,), patience_ns)
 
 
-# Owns `repeats`, which may be NULL: one run on the instance itself.
-cdef object run_calls(Instance instance, program, int64_t patience, records, Repeats* repeats):
-    cdef Run* shared
-    cdef Lane* lanes
+def draw_program(
+    Subject subject not None, seed, *, threads: int, operations: int, mix=None, settings=None, noise=True
+) -> Program:
+    """Draw the program of ``seed``: that of ``Program.generate``, in a tenth of the time."""
+    cdef Drawing drawing
+    cdef int64_t[16] drawn
+    cdef int64_t count
+    cdef int thread
+    check_size(subject, seed, threads, operations)
+    prepare_drawing(&drawing, subject, operations, mix, settings, noise)
+    draw_settings(subject.table, &drawing, seed, drawn)
+    arrays = []
+    for thread in range(threads):
+        calls = np.empty(operations, CALL)
+        count = draw_calls(
+            subject.table, &drawing, seed, thread, threads, <PmlCall*><size_t>calls.ctypes.data)
+        calls = calls[:count]
+        calls.flags.writeable = False
+        arrays.append(calls)
+    return Program(
+        subject=subject.name,
+        seed=seed,
+        settings={setting.name: drawn[i] for i, setting in enumerate(subject.settings)},
+        operations=tuple([operation.name for operation in subject.operations]),
+        threads=tuple(arrays),
+    )
+
+
+# Everything that programs have in common. UsageError for what does not fit the subject.
+cdef int prepare_drawing(Drawing* drawing, Subject subject, operations, mix, settings, noise) except -1:
+    if len(subject.operations) > MOST_OPERATIONS:
+        raise UsageError(f"subject {subject.name!r} has more than {MOST_OPERATIONS} operations")
+    for i, weight in enumerate(resolve_mix(subject, mix)):
+        drawing.weights[i] = weight
+    roles = sorted({operation.role for operation in subject.operations if operation.role})
+    for i, role in enumerate(roles):
+        drawing.roles[i] = role
+    for i, (low, high) in enumerate(setting_ranges(subject, settings or {}).values()):
+        drawing.lows[i], drawing.highs[i] = low, high
+    drawing.n_roles, drawing.n_calls, drawing.noise = len(roles), operations, noise
+    return 0
+
+
+def further_seed(seed, int64_t number) -> int:
+    """Return the seed of program ``number`` of :func:`run_programs`, 0 and up, below 2**63."""
+    return program_seed(seed, number)
+
+
+# Starts the threads of a run, waits for their end, and frees it. They use what `kept` holds.
+cdef object finished(Run* shared, tuple kept, int64_t patience):
     cdef int error = 0
     cdef int number
-    try:
-        check_fits(program, instance)
-        if CALL.itemsize != sizeof(PmlCall):
-            raise TypeError(f"program.CALL has {CALL.itemsize} bytes, PmlCall has {sizeof(PmlCall)}")
-        if RECORD.itemsize != sizeof(Record):
-            raise TypeError(f"history.RECORD has {RECORD.itemsize} bytes, Record has {sizeof(Record)}")
-        if records is not None:
-            check_records(records, program.threads)
-        shared = new_run(instance, <int>len(program.threads))
-        lanes = new_lanes(shared)
-        if lanes is NULL:
-            free_run(shared)
-            raise MemoryError(f"no memory to run {len(program.threads)} threads")
-    except BaseException:
-        release(repeats)
-        raise
-    shared.repeats = repeats
-    for number, calls in enumerate(program.threads):
-        lanes[number].instance = instance.native
-        lanes[number].calls = <const PmlCall*><size_t>calls.ctypes.data
-        lanes[number].n_calls = len(calls)
-        if records is not None:
-            lanes[number].records = <Record*><size_t>records[number].ctypes.data
     with nogil:
-        number = start(shared, lanes, &error)
+        number = start(shared, &error)
     if error:
-        free_lanes(shared, lanes)
+        many = shared.n_threads
         free_run(shared)
-        raise OSError(error, f"{os.strerror(error)}: the system refused thread {number + 1} of "
-                      f"{len(program.threads)}")
+        raise OSError(error, f"{os.strerror(error)}: the system refused thread {number + 1} of {many}")
     ended, interruption = wait_for_end(shared, patience)
     if not ended:
         # The threads still use the instance, the program and the native memory: none is freed.
         with nogil:
-            detach(lanes, shared.n_threads)
-        _left_behind.append((instance, program, records))
+            detach(shared)
+        _left_behind.append(kept)
         if interruption is not None:
             raise interruption
         return collect_stuck(shared, patience)
     with nogil:
-        join(lanes, shared.n_threads)
+        join(shared, shared.n_threads)
     try:
         if interruption is not None:
             raise interruption
-        if repeats is not NULL and repeats.no_memory:
-            raise MemoryError(f"no memory for an instance of subject {instance.subject.name!r}")
-        return collect(shared, lanes)
+        if shared.repeats is not NULL and shared.repeats.no_memory:
+            raise MemoryError("no memory for an instance")
+        return collect(shared)
     finally:
-        free_lanes(shared, lanes)
         free_run(shared)
 
 
@@ -194,7 +259,8 @@ cdef tuple wait_for_end(Run* shared, int64_t patience_ns):
             return False, interruption
 
 
-cdef object collect(Run* shared, Lane* lanes):
+cdef object collect(Run* shared):
+    cdef Lane* lanes = shared.lanes
     cdef int i, a, b
     cdef int n = shared.n_operations
     cdef int64_t last = 0
@@ -216,17 +282,35 @@ cdef object collect(Run* shared, Lane* lanes):
     completed = tuple([lanes[i].total for i in range(shared.n_threads)])
     return RunResult(sum(completed), completed, last - i64_load_relaxed(&shared.opened_ns), tuple(rows),
                      tuple(violations), False, 1 if shared.repeats is NULL else shared.repeats.runs,
-                     broken_behind(shared), CoreTime(*[
+                     broken_behind(shared), number_of_violation(shared), CoreTime(*[
                          sum([lanes[i].inside_ns for i in range(shared.n_threads)]),
+                         sum([lanes[i].draw_ns for i in range(shared.n_threads)]),
                          sum([lanes[i].create_ns for i in range(shared.n_threads)]),
                          sum([lanes[i].check_ns for i in range(shared.n_threads)])]))
 
 
-# The violations at quiescence behind the last runs.
+# The violations at quiescence behind the runs of the last stride, and during its last run.
 cdef tuple broken_behind(Run* shared):
     cdef Repeats* repeats = shared.repeats
     return () if repeats is NULL else tuple([
-        violation_of(-1, -1, &repeats.found[i]) for i in range(repeats.stride) if repeats.found[i].found])
+        violation_of(-1, -1, &repeats.found[i]) for i in range(repeats.ran) if repeats.found[i].found])
+
+
+# The program of the violation that the result names first, by number; -1 without one.
+cdef int64_t number_of_violation(Run* shared):
+    cdef Repeats* repeats = shared.repeats
+    cdef int64_t first
+    cdef int i
+    if repeats is NULL:
+        return -1
+    first = repeats.runs - repeats.ran
+    for i in range(shared.n_threads):
+        if shared.lanes[i].violation.found:
+            return repeats.runs - 1
+    for i in range(repeats.ran):
+        if repeats.found[i].found:
+            return first + i
+    return -1
 
 
 cdef object violation_of(int thread, int64_t call, const PmlViolation* seen):
@@ -250,22 +334,25 @@ cdef object collect_stuck(Run* shared, int64_t patience_ns):
                      ((0,) * n,) * n, (violation,), True)
 
 
-# Memory of a run; NULL when memory ran out.
-
-cdef Run* new_run(Instance instance, int threads) noexcept:
+# Memory of a run with its lanes; owns `repeats`, also when it raises MemoryError.
+cdef Run* new_run(Subject subject, int threads, Repeats* repeats) except NULL:
     cdef Run* shared = <Run*>allocate_zeroed(1, sizeof(Run))
     cdef pthread_condattr_t attributes
     cdef int cpu
-    if shared is NULL:
-        return NULL
-    shared.slots_memory = allocate_zeroed(threads + 1, LINE)
-    if shared.slots_memory is NULL:
-        release(shared)
-        return NULL
+    if shared is not NULL:
+        shared.repeats = repeats
+        shared.slots_memory = allocate_zeroed(threads + 1, LINE)
+        shared.lanes = <Lane*>allocate_zeroed(threads, sizeof(Lane))
+    if shared is NULL or shared.slots_memory is NULL or shared.lanes is NULL:
+        if shared is NULL:
+            release(repeats)
+        else:
+            free_memory(shared)
+        raise MemoryError(f"no memory to run {threads} threads")
     shared.slots = <Slot*>((<size_t>shared.slots_memory + LINE - 1) // LINE * LINE)
-    shared.table = instance.subject.table
+    shared.table = subject.table
     shared.n_threads = threads
-    shared.n_operations = instance.subject.table.n_operations
+    shared.n_operations = subject.table.n_operations
     sched_getaffinity(0, sizeof(cpu_set_t), &shared.allowed)
     for cpu in range(min(<int>CPU_SETSIZE, 1024)):
         if CPU_ISSET(cpu, &shared.allowed):
@@ -278,51 +365,50 @@ cdef Run* new_run(Instance instance, int threads) noexcept:
     pthread_cond_init(&shared.ended, &attributes)
     pthread_condattr_destroy(&attributes)
     pthread_mutex_init(&shared.mutex, NULL)
+    new_lanes(shared)
     return shared
 
 
 cdef void free_run(Run* shared) noexcept:
-    if shared is not NULL:
-        pthread_cond_destroy(&shared.ended)
-        pthread_mutex_destroy(&shared.mutex)
-        release(shared.slots_memory)
-        release(shared.repeats)
-        release(shared)
+    pthread_cond_destroy(&shared.ended)
+    pthread_mutex_destroy(&shared.mutex)
+    free_memory(shared)
 
 
-cdef Lane* new_lanes(Run* shared) noexcept:
-    cdef Lane* lanes
-    cdef int i, n
-    if shared is NULL:
-        return NULL
-    lanes = <Lane*>allocate_zeroed(shared.n_threads, sizeof(Lane))
-    if lanes is NULL:
-        return NULL
-    n = shared.n_operations
-    shared.lanes = lanes
+cdef void free_memory(Run* shared) noexcept:
+    cdef int i
+    if shared.lanes is not NULL:
+        for i in range(shared.n_threads):
+            release(shared.lanes[i].overlaps)
+            release(shared.lanes[i].drawn)
+    release(shared.lanes)
+    release(shared.slots_memory)
+    release(shared.repeats)
+    release(shared)
+
+
+cdef int new_lanes(Run* shared) except -1:
+    cdef Lane* lanes = shared.lanes
+    cdef int n = shared.n_operations
+    cdef int threads = shared.n_threads
+    cdef int i
     for i in range(shared.n_threads):
         lanes[i].run = shared
         lanes[i].number = i
         # A line more than needed keeps the counts of two threads apart.
         lanes[i].overlaps = <int64_t*>allocate_zeroed(n * n * sizeof(int64_t) + LINE, 1)
         if lanes[i].overlaps is NULL:
-            free_lanes(shared, lanes)
-            return NULL
-    return lanes
-
-
-cdef void free_lanes(Run* shared, Lane* lanes) noexcept:
-    cdef int i
-    for i in range(shared.n_threads):
-        release(lanes[i].overlaps)
-    release(lanes)
+            free_run(shared)
+            raise MemoryError(f"no memory to run {threads} threads")
+    return 0
 
 
 # Functions of the calling thread.
 
 # Starts all threads and returns their number. On an error it sets *error, and the threads started
 # so far have ended.
-cdef int start(Run* shared, Lane* lanes, int* error) noexcept nogil:
+cdef int start(Run* shared, int* error) noexcept nogil:
+    cdef Lane* lanes = shared.lanes
     cdef sigset_t blocked, before
     cdef int i
     # The calling thread handles signals, so threads of the run block them. Faults are not blocked,
@@ -340,20 +426,20 @@ cdef int start(Run* shared, Lane* lanes, int* error) noexcept nogil:
     pthread_sigmask(SIG_SETMASK, &before, NULL)
     if error[0]:
         u32_store_release(&shared.gate, GATE_ABANDONED)
-        join(lanes, i)
+        join(shared, i)
     return i
 
 
-cdef void join(Lane* lanes, int started) noexcept nogil:
+cdef void join(Run* shared, int started) noexcept nogil:
     cdef int i
     for i in range(started):
-        pthread_join(lanes[i].handle, NULL)
+        pthread_join(shared.lanes[i].handle, NULL)
 
 
-cdef void detach(Lane* lanes, int started) noexcept nogil:
+cdef void detach(Run* shared) noexcept nogil:
     cdef int i
-    for i in range(started):
-        pthread_detach(lanes[i].handle)
+    for i in range(shared.n_threads):
+        pthread_detach(shared.lanes[i].handle)
 
 
 # Waits for one slice of time; true when all threads have finished.

@@ -98,7 +98,7 @@ def test_a_missing_field_is_named(field: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "version 2, this release reads up to 1; use a newer"),
+        ({"version": 3}, "version 3, this release reads up to 2; use a newer"),
         ({"version": "1"}, 'version is "1"; it should be 1'),
         ({"version": None}, "version is null; it should be 1"),
         ({"seed": "7"}, 'seed is "7"; it should be an integer'),
