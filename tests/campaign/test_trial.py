@@ -60,7 +60,13 @@ def test_a_further_run_reports_what_the_first_did_not(options: Any, monkeypatch:
     result = run_trial(suite("racy"), 1, replace(options, runs=0))
     assert result.verdict == "violation"
     assert {(seen.invariant, seen.phase) for seen in result.violations} == {("T1", "quiescence")}
-    assert result.replay.invariant == "T1"
+    record = result.replay
+    assert (record.invariant, result.seed, record.runs) == ("T1", 1, 1)
+    # The record is of the program that failed, which is another one of the same seed.
+    subject = trial.find_subject(trial.load_native(options.module), suite("racy"))
+    failed = trial.program_of(subject, suite("racy"), record.seed, options)
+    assert record.seed != 1 and record.program == failed.digest()
+    assert dict(record.settings) == dict(failed.settings)
 
 
 def test_what_a_call_reports_is_caught(options: Any) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pulsar_ml.versioned_json import build, mismatch, read_object
 
@@ -75,4 +75,4 @@ class ReplayRecord:
         for name, most in (("threads", MOST_THREADS), ("operations", MOST_OPERATIONS)):
             if not 1 <= content[name] <= most:
                 raise mismatch(what, name, content[name], f"between 1 and {most:,}")
-        return record
+        return replace(record, version=VERSION)  # which `runs` decides
