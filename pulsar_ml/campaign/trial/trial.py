@@ -196,7 +196,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         program = program_of(subject, suite, seed, options)
     with spent.of("create"):
         instance = subject.create(threads=len(program.threads), settings=program.settings)
-    with token(len(program.threads)), spent.of_threads() as times:
+    with spent.of_threads() as times:
         result = run_program(instance, program)
         times.append(result.core_time)
     with spent.of("check"):
