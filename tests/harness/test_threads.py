@@ -240,9 +240,11 @@ def test_a_program_drawn_without_python_is_the_generated_one(seed: int) -> None:
     for number, name in enumerate(subjects):
         size: Any = {"threads": 1 + number % 5, "operations": 30, "noise": number % 2 == 0}
         drawn = draw_program(NATIVE[name], seed, **size)
-        made = Program.generate(NATIVE[name], seed, **size)
-        assert drawn == made and drawn.settings == made.settings
-        assert [len(calls) for calls in drawn.threads] == [len(calls) for calls in made.threads]
+        generated = Program.generate(NATIVE[name], seed, **size)
+        assert drawn == generated and drawn.settings == generated.settings
+        assert [len(calls) for calls in drawn.threads] == [
+            len(calls) for calls in generated.threads
+        ]
 
 
 def test_programs_drawn_without_python_reach_both_ends_of_all_numbers(toys: ModuleType) -> None:
