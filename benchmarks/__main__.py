@@ -31,6 +31,7 @@ OTHERS = (
     "search",
     "report",
     "isolation",
+    "exposure",
     "spark",
 )
 NAMES = (*STRUCTURES, *OTHERS)

@@ -45,7 +45,7 @@ def row(seed: int) -> dict[str, object]:
     )  # fmt: skip
     return {
         "run_id": "made-up", "chunk_id": seed // 100, "suite": f"suite_{seed % 4}", "seed": seed,
-        "build_id": "none", "threads": 2, "operations": 10, "overlaps": 0, "engine": "controlled",
+        "build_id": "none", "threads": 2, "operations": 10, "overlaps": 0, "runs": 0, "engine": "controlled",
         "mode": "c11", "strategy": "portfolio", "executions": 1_000, "steps": 30_000,
         "classes": 1 + 40_000 // (seed + 100), "once": 1, "cut": seed % 3,
         "exhausted": "", "bounds": "", "part": "", "rest": "", "judged": 0, "unknown": 0,

@@ -91,14 +91,13 @@ def repeating(master: str) -> str:
 
 
 def task_cpus(master: str, threads: int) -> int:
-    """Cores that a task reserves: the threads of a trial, but not more than an executor has.
+    """Cores that a task reserves: half as many as a trial has threads, or an executor has cores.
 
-    On this machine a trial may have more threads than there are cores; then it gets an executor to
-    itself. The cores of a cluster's executor are unknown before it runs: a task then reserves a
-    core for each thread, unless the user says otherwise.
+    So two trials share the cores of one, and take turns with their concurrent runs. The cores of a
+    cluster's executor are unknown before it runs; then the threads alone decide.
     """
     local = local_master(master)
-    return threads if local is None else min(threads, local.cores)
+    return max(1, (threads if local is None else min(threads, local.cores)) // 2)
 
 
 def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dict[str, str]:

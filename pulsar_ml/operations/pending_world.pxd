@@ -36,7 +36,7 @@ cdef enum:
     PR_KEYS = 24            # entries of a ledger
     PR_OUTSTANDING = 512    # of the storage; beyond that it refuses
     PR_ANSWERED = 40        # entries of one answer, the foreign ones included
-    PR_READS = 1000         # expected of a position at first
+    PR_READS = 1 << 30      # expected of a position at first: more than any program makes
 
 
 # States of a request.

@@ -51,6 +51,7 @@ class SweepOptions:
     threads: int | None = None
     operations: int | None = None
     noise: bool = True
+    runs: int | None = None
     engine: str = THREADS
     mode: str | None = None
     strategy: tuple[str, ...] = ()
@@ -144,10 +145,21 @@ class SweepOptions:
             noise=self.noise and not self.controlled,
             module=self.native_module,
             mutant=self.mutant,
+            runs=self._runs(),
             engine=self.engine,
             leaks=LEAK not in self.ignore,
             **engine_options(self.engine, search),
         )
+
+    def _runs(self) -> int:
+        """The runs of a trial. UsageError for a number of them under the engine."""
+        if not self.controlled:
+            return self.runs or 0
+        if self.runs is not None:
+            raise UsageError(
+                f"--runs {self.runs} is for real threads; --engine {CONTROLLED} has --executions"
+            )
+        return 1
 
     def limits(self) -> Limits:
         return Limits(
@@ -178,7 +190,7 @@ class RunnerOptions:
 
     Attributes:
         runner: spark, pool or inline.
-        cpus: cores of a task; None: as many as a trial has threads.
+        cpus: cores of a task; None: half as many as a trial has threads.
         registry: the module with the suites.
         environment: the archive of the executors' environment.
         master_seconds: the time that the master may take to answer.

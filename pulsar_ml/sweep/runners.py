@@ -29,6 +29,7 @@ from pulsar_ml.distributed.session import (
     SPECULATION,
     check_master,
     in_driver,
+    local_master,
     repeating,
     submitted_master,
     task_cpus,
@@ -78,10 +79,11 @@ def _spark_runner(
     if options.master:
         conf["spark.master"] = repeating(options.master)
     cpus = options.cpus or task_cpus(master, threads)
-    if options.cpus is None and cpus < threads:
+    local = local_master(master)
+    if options.cpus is None and local is not None and local.cores < threads:
         note(
-            f"{threads} threads per trial on executors of {counted(cpus, 'core')}: "
-            "one trial at a time on each"
+            f"{threads} threads per trial on executors of {counted(local.cores, 'core')}: "
+            "one concurrent run at a time"
         )
     log = store.directory / "spark.log"
     session = spark_session(

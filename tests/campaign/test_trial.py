@@ -5,11 +5,13 @@ from __future__ import annotations
 import pickle
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from pulsar_ml.campaign.trial import trial
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, replay_trial, run_trial
@@ -41,6 +43,30 @@ def test_a_racy_structure_is_caught(options: Any) -> None:
     assert (result.replay.invariant, result.replay.message) == ("T1", violation.message)
     assert result.overlaps == sum(result.pairs.values()) > 0
     assert set(result.pairs) <= {("add", "add"), ("add", "read"), ("read", "read")}
+
+
+def test_a_trial_says_how_often_its_program_ran(options: Any) -> None:
+    once = run_trial(suite("counter"), 1, options)
+    assert (once.runs, once.operations) == (1, 4000)
+    thrice = run_trial(suite("counter"), 1, replace(options, runs=3))
+    assert thrice.runs == 3 and thrice.operations >= 3 * 4000
+    freely = run_trial(suite("counter"), 1, replace(options, runs=0))
+    assert freely.runs > 1 and freely.spent.run > 0
+    assert freely.overlaps == sum(freely.pairs.values())
+
+
+def test_a_further_run_reports_what_the_first_did_not(options: Any, monkeypatch: Any) -> None:
+    monkeypatch.setattr(trial, "quiescent_violations", lambda instance, result: ())
+    result = run_trial(suite("racy"), 1, replace(options, runs=0))
+    assert result.verdict == "violation"
+    assert {(seen.invariant, seen.phase) for seen in result.violations} == {("T1", "quiescence")}
+    record = result.replay
+    assert (record.invariant, result.seed, record.runs) == ("T1", 1, 1)
+    # The record is of the program that failed, which is another one of the same seed.
+    subject = trial.find_subject(trial.load_native(options.module), suite("racy"))
+    failed = trial.program_of(subject, suite("racy"), record.seed, options)
+    assert record.seed != 1 and record.program == failed.digest()
+    assert dict(record.settings) == dict(failed.settings)
 
 
 def test_what_a_call_reports_is_caught(options: Any) -> None:

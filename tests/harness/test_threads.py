@@ -13,8 +13,15 @@ import numpy as np
 import pytest
 
 from pulsar_ml.harness.subjects import threads as runner
-from pulsar_ml.harness.subjects.program import CALL, Program
-from pulsar_ml.harness.subjects.threads import run_program
+from pulsar_ml.harness.subjects.program import CALL, Program, words
+from pulsar_ml.harness.subjects.threads import (
+    draw_program,
+    further_seed,
+    run_program,
+    run_programs,
+)
+from pulsar_ml.operations._native import SUBJECTS as NATIVE
+from pulsar_ml.suites.registry import SUITES
 
 
 def program_of(toys: ModuleType, name: str, threads: list[list[tuple[int, int]]]) -> Program:
@@ -181,6 +188,79 @@ def test_threads_that_no_longer_move_are_reported(toys: ModuleType) -> None:
     assert "no operation finished for 1e-09 s" in violation.message
     assert result.operations == 0
     toys.let_go()
+
+
+def run_many(toys: ModuleType, name: str, seed: int = 1, **options: Any) -> Any:
+    usual = {"threads": 2, "operations": 40, "inside_ns": 10**15, "most_ns": 10**15}
+    return run_programs(toys.SUBJECTS[name], seed, **usual | options)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 11])
+def test_each_of_many_runs_has_an_instance_of_its_own(toys: ModuleType, threads: int) -> None:
+    toys.select_mutant(None)
+    result = run_many(toys, "counter", threads=threads, most_runs=12)
+    # The counter at quiescence compares the sum of its own run.
+    assert result.runs == 12 and not result.violations and not result.broken
+    assert all(12 * 40 <= calls <= 4 * 12 * 40 for calls in result.completed)
+    assert result.core_time.inside > 0 and result.core_time.draw > 0
+
+
+@pytest.mark.parametrize("bound", [{"inside_ns": 1}, {"most_ns": 0}])
+def test_many_runs_end_behind_their_time(toys: ModuleType, bound: Any) -> None:
+    assert run_many(toys, "counter", **bound).runs == 1
+
+
+def test_the_first_broken_instance_ends_many_runs(toys: ModuleType) -> None:
+    result = run_many(toys, "racy", operations=3000, noise=False, most_runs=500)
+    assert result.runs < 500 and not result.violations
+    assert {seen.invariant for seen in result.broken} == {"T1"}
+    assert result.runs - 2 <= result.program < result.runs
+
+
+def test_a_violation_during_a_run_ends_many_runs(toys: ModuleType) -> None:
+    result = run_many(toys, "tattler", operations=20_000, settings={"start": (50, 50)})
+    assert (result.runs, result.program) == (1, 0)
+    assert {seen.invariant for seen in result.violations} == {"T2"}
+
+
+def test_many_runs_that_no_longer_move_are_reported(toys: ModuleType) -> None:
+    toys.hold()
+    assert run_many(toys, "hang", patience_ns=1).stuck
+    toys.let_go()
+
+
+def test_an_interrupt_ends_many_runs(toys: ModuleType) -> None:
+    with Interrupter(toys, 1), pytest.raises(KeyboardInterrupt):
+        run_many(toys, "slow", noise=False)
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2**63 - 1, 2**64 - 1])
+def test_a_program_drawn_without_python_is_the_generated_one(seed: int) -> None:
+    subjects = [suite.subject for suite in SUITES.values()]
+    for number, name in enumerate(subjects):
+        size: Any = {"threads": 1 + number % 5, "operations": 30, "noise": number % 2 == 0}
+        drawn = draw_program(NATIVE[name], seed, **size)
+        generated = Program.generate(NATIVE[name], seed, **size)
+        assert drawn == generated and drawn.settings == generated.settings
+        assert [len(calls) for calls in drawn.threads] == [
+            len(calls) for calls in generated.threads
+        ]
+
+
+def test_programs_drawn_without_python_reach_both_ends_of_all_numbers(toys: ModuleType) -> None:
+    subject = toys.SUBJECTS["counter"]
+    mix = {operation.name: 1 for operation in subject.operations[:1]}
+    for low, high in ((-(2**31), 2**31 - 1), (7, 7)):
+        ranges = {setting.name: (max(low, setting.low), min(high, setting.high))
+                  for setting in subject.settings}  # fmt: skip
+        size: Any = {"threads": 2, "operations": 9, "mix": mix, "settings": ranges}
+        assert draw_program(subject, 5, **size) == Program.generate(subject, 5, **size)
+
+
+def test_seeds_of_further_programs_differ() -> None:
+    seeds = {further_seed(seed, number) for seed in (0, 2**64 - 1) for number in range(500)}
+    assert len(seeds) == 1000 and max(seeds) < 2**63
+    assert further_seed(3, 7) == int(words(3, 5, 29)[28]) >> 1
 
 
 def test_a_program_for_something_else_is_refused(toys: ModuleType) -> None:

@@ -85,7 +85,7 @@ def test_a_sweep_over_executors_that_see_only_what_was_shipped(tmp_path: Path) -
         tmp_path,
         *options,
         *("--master", "local-cluster[2,1,1024]", "--chunk-size", "10"),
-        *("--module", str(toys_path()), "--json"),
+        *("--module", str(toys_path()), "--runs", "1", "--json"),
     )
     assert done.returncode == 1, done.stderr
     result = json.loads(done.stdout)

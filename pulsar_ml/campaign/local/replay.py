@@ -117,6 +117,7 @@ def replay_in_child(
             noise=record.noise,
             module=module or record.module,
             mutant=record.mutant,
+            runs=record.runs,
         )
         return crashed_trial(suite, record.seed, options, "", crash, tail)
     return results[0]

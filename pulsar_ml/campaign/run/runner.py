@@ -26,7 +26,7 @@ from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.errors import PulsarMlError
-from pulsar_ml.processors import processor_count
+from pulsar_ml.processors import runs_at_once
 
 POLL_SECONDS = 0.2  # between two looks for a request to stop
 
@@ -201,5 +201,8 @@ def failure_of(chunk: Chunk, error: Exception) -> ChunkFailure:
 
 
 def default_workers(threads: int) -> int:
-    """Return how many trials of ``threads`` threads this machine runs at once."""
-    return max(1, processor_count() // threads)
+    """Return how many trials of ``threads`` threads keep this machine's cores busy.
+
+    Twice as many as run at once, where a run takes several cores: the others draw and judge.
+    """
+    return runs_at_once(threads) * (1 if threads == 1 else 2)

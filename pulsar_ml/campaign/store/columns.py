@@ -9,8 +9,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 # The version of all tables; it changes with a column. 1 had no columns about the engine, 2 none
-# about models, 3 none about logs and parts, and no table of chunks, 4 none about phases.
-SCHEMA_VERSION = 5
+# about models, 3 none about logs and parts, and no table of chunks, 4 none about phases, 5 no
+# number of runs.
+SCHEMA_VERSION = 6
 
 STRING, INT32, INT64, TIME = "string", "int32", "int64", "time"
 EMPTY: dict[str, object] = {STRING: "", INT32: 0, INT64: 0}
@@ -34,13 +35,14 @@ KEY = (
 )
 
 # Processor time of a trial by phase, in its order.
-SPENT = ("draw_us", "create_us", "run_us", "check_us", "record_us", "judge_us")
+SPENT = ("draw_us", "create_us", "run_us", "wait_us", "check_us", "record_us", "judge_us")
 
 # Further columns of a trial.
 MEASURED = (
     Column("threads", INT32, "threads of the program"),
     Column("operations", INT64, "executed by all threads of the trial"),
     Column("overlaps", INT64, "pairs of operations that overlapped"),
+    Column("runs", INT64, "runs of programs on real threads; 0 under the engine"),
     Column("engine", STRING, "threads or controlled"),
     Column("mode", STRING, "memory model; on real threads empty, as is each column to rest"),
     Column("strategy", STRING, "the engine's strategy"),
@@ -56,9 +58,10 @@ MEASURED = (
     Column("judged", INT64, "histories compared with the suite's model"),
     Column("unknown", INT64, "histories whose check ran out of its budget"),
     Column("duration_us", INT64, "microseconds of the trial"),
-    Column("draw_us", INT64, "of processor time: drawing programs; the next five likewise"),
+    Column("draw_us", INT64, "of processor time: drawing programs; the next six likewise"),
     Column("create_us", INT64, "creating instances"),
     Column("run_us", INT64, "inside the concurrent run, or all executions"),
+    Column("wait_us", INT64, "starting threads, and waiting for each other"),
     Column("check_us", INT64, "checking invariants behind the run"),
     Column("record_us", INT64, "short runs whose histories are recorded"),
     Column("judge_us", INT64, "comparing these with the model"),

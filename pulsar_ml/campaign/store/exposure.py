@@ -13,6 +13,7 @@ WORDS = {
     RUN: "inside concurrent runs",
     "draw": "drawing programs",
     "create": "creating instances",
+    "wait": "starting threads and waiting for each other",
     "check": "checking invariants",
     "record": "recording histories",
     "judge": "judging them",

@@ -40,6 +40,7 @@ class SuiteTotals:
     nothing_exercised: int = 0
     operations: int = 0
     overlaps: int = 0
+    runs: int = 0
     busy_us: int = 0
     executions: int = 0
     telling: int = 0
@@ -53,6 +54,7 @@ class SuiteTotals:
     draw_us: int = 0
     create_us: int = 0
     run_us: int = 0
+    wait_us: int = 0
     check_us: int = 0
     record_us: int = 0
     judge_us: int = 0

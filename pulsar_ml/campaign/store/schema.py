@@ -72,6 +72,7 @@ ROW = pa.schema(
 SUMMED = (
     "operations",
     "overlaps",
+    "runs",
     "executions",
     "steps",
     "classes",

@@ -24,8 +24,8 @@ SHOWN_GROUPS = 50  # the files hold all groups
 SHOWN_ROUNDS = 8  # only the last rounds are shown
 # Columns of the table of suites that a narrow terminal does without, the first one first.
 OPTIONAL = (
-    "Cut", "Steps/s", "Ops/s", "Inside", "Unseen", "Pairs", "Unknown", "Operations", "Risk below", "Overlaps",
-    "Per s", "Judged",
+    "Cut", "Steps/s", "Ops/s", "Inside", "Runs", "Unseen", "Pairs", "Unknown", "Operations",
+    "Risk below", "Overlaps", "Per s", "Judged",
 )  # fmt: skip
 
 ReplayCommand = Callable[[Group], str]
@@ -58,6 +58,7 @@ def suites_table(summary: Summary) -> Table:
         "Trials",
         "Viola-\nting",
         "Nothing\nexer-\ncised",
+        "Runs",
         "Operations",
         "Overlaps",
         "Pairs",
@@ -73,7 +74,7 @@ def suites_table(summary: Summary) -> Table:
         table.add_row(
             Text(name),
             *(f"{count:,}" for count in counts),
-            *map(short_number, (totals.operations, totals.overlaps)),
+            *map(short_number, (totals.runs, totals.operations, totals.overlaps)),
             met(totals),
             short_number(rate),
             "-" if share is None else f"{share:.0%}",

@@ -69,6 +69,7 @@ def row(job: Job, chunk: Chunk, result: TrialResult, host: str) -> dict[str, obj
         "threads": result.threads,
         "operations": result.operations,
         "overlaps": result.overlaps,
+        "runs": result.runs,
         "engine": job.options.engine,
         "mode": job.options.mode if controlled else "",
         "strategy": job.options.strategy if controlled else "",

@@ -69,6 +69,7 @@ def crashed_trial(
             mutant=options.mutant,
             invariant=invariant,
             message=message,
+            runs=options.runs,
         ),
         executions=executions,
     )

@@ -17,6 +17,7 @@ from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.recording import record_run
 from pulsar_ml.harness.subjects.program import Program, words
 from pulsar_ml.harness.subjects.subject import Subject
+from pulsar_ml.harness.subjects.threads import draw_program
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.judges.judge import ModelJudge
@@ -66,7 +67,7 @@ def recorded_programs(
     """Make the short programs of a seed whose histories a trial on real threads records."""
     threads = min(threads, MOST_THREADS)
     for number, drawn in enumerate(words(seed, SEED_STREAM, RECORDED)):
-        yield Program.generate(
+        yield draw_program(
             subject,
             int(drawn) >> 1,
             threads=threads,

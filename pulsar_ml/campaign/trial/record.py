@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 
 from pulsar_ml.versioned_json import build, mismatch, read_object
 
 VERSION = 1
+VERSION_WITH_RUNS = 2  # of records that say how many runs
 KIND = "pulsar_ml replay record"
 MOST_THREADS = 64
 MOST_OPERATIONS = 10_000_000  # of each thread
+MOST_RUNS = 1_000_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -31,6 +33,7 @@ class ReplayRecord:
         thread, call: the thread that saw the violation and the number of its call; -1 if unknown.
         program: digest of the program, from which a replay sees that the suite or the generator
             has changed; empty when unknown.
+        runs: runs of the trial, where the failed one is unknown, see :class:`TrialOptions`.
     """
 
     suite: str
@@ -47,23 +50,29 @@ class ReplayRecord:
     program: str = ""
     thread: int = -1
     call: int = -1
+    runs: int = 1
     version: int = VERSION
 
     def to_json(self) -> str:
         """Return one line of JSON, equal for equal records."""
-        return json.dumps(
-            {"kind": KIND, **asdict(self), "settings": dict(self.settings)}, sort_keys=True
-        )
+        content = {"kind": KIND, **asdict(self), "settings": dict(self.settings)}
+        if self.runs == 1:
+            del content["runs"]  # older releases read it
+        else:
+            content["version"] = VERSION_WITH_RUNS
+        return json.dumps(content, sort_keys=True)
 
     @staticmethod
     def from_json(text: str) -> ReplayRecord:
         """Return the record of ``text``; BadRecordError for a damaged one, or a newer version."""
         what = "the replay record"
-        content = read_object(text, what, kind=KIND, versions=(VERSION,))
-        record = build(ReplayRecord, content, what, optional={"thread", "call", "version"})
+        content = read_object(text, what, kind=KIND, versions=(VERSION, VERSION_WITH_RUNS))
+        record = build(ReplayRecord, content, what, optional={"thread", "call", "runs", "version"})
         if not 0 <= record.seed < 2**64:
             raise mismatch(what, "seed", record.seed, "between 0 and 2**64 - 1")
+        if not 0 <= record.runs <= MOST_RUNS:
+            raise mismatch(what, "runs", record.runs, f"between 0 and {MOST_RUNS:,}")
         for name, most in (("threads", MOST_THREADS), ("operations", MOST_OPERATIONS)):
             if not 1 <= content[name] <= most:
                 raise mismatch(what, name, content[name], f"between 1 and {most:,}")
-        return record
+        return replace(record, version=VERSION)  # which `runs` decides

@@ -8,6 +8,7 @@ JSON each. Nothing that a trial starts outlives it.
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import json
 import os
@@ -36,10 +37,13 @@ from pulsar_ml.harness.search.child import (
     watch,
 )
 from pulsar_ml.harness.search.descendants import adopt, die_with_parent, left_behind
+from pulsar_ml.processors import share_cores
 
 SECOND_TRIES = 16  # of a chunk; further trials that die are not tried again
 MOST_ECHO = 1 << 20  # bytes that one child may print
 READY = "ready"
+M_MMAP_THRESHOLD = -3  # of mallopt
+LARGE = 1 << 20  # bytes of a block that comes from the system, which clears pages as they are used
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,6 +69,7 @@ def main(descriptor: int, parent: int) -> None:
     if os.getppid() != parent:
         return
     adopt()
+    fresh_large_blocks()
     gc.freeze()  # imported objects are no garbage, and children share their pages
     with Connection(descriptor) as parents:
         parents.send(READY)
@@ -78,8 +83,19 @@ def main(descriptor: int, parent: int) -> None:
             parents.send(answer)
 
 
+def fresh_large_blocks() -> None:
+    """Let the allocator return each large block to the system, and never clear one by itself.
+
+    It would keep blocks of the sizes that trials free, and clear them for the next instance: up to
+    20 MB, of which an instance uses a few pages.
+    """
+    if choose := getattr(ctypes.CDLL(None), "mallopt", None):
+        choose(M_MMAP_THRESHOLD, LARGE)
+
+
 def run_order(order: Order) -> bytes:
     """Return the rows of all trials of a chunk. Raises what a trial raises."""
+    share_cores("" if is_controlled(order.job.options) else order.job.run_id)
     if order.trial is run_trial:
         prepare(order.suite, order.job.options)  # once here instead of in each child
     chunk = order.chunk

@@ -6,10 +6,12 @@ import dataclasses
 import importlib
 import os
 import sys
+import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 from pulsar_ml.campaign.store.sketch import Sketch, hash_of, union
 from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, wrong_answers
@@ -21,7 +23,8 @@ from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
-from pulsar_ml.harness.subjects.threads import run_program
+from pulsar_ml.harness.subjects.threads import further_seed, run_program, run_programs
+from pulsar_ml.processors import token
 
 PRODUCT = "pulsar_ml.operations._native"
 CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
@@ -39,6 +42,11 @@ QUIESCENCE = "quiescence"
 # The invariant that the runner itself checks: operations keep finishing.
 STUCK = "stuck"
 
+# Of a trial whose number of runs is free: the processor time inside runs by that around them, and
+# the longest that further runs may take, by the wall time of the trial before them.
+INSIDE = 6
+LONGEST = 4
+
 # Memory that is never given back, on real threads and under the engine.
 LEAK = "leak"
 
@@ -53,7 +61,10 @@ class TrialOptions:
         noise: whether programs disturb the schedule (spin, yield, move to another processor).
         module: importable name of the native module, or the path of its shared object.
         mutant: catalogue id of the mutant to select in that module; None: no mutant.
-        engine: "threads" runs each program once on real threads; "controlled" makes many
+        runs: runs on real threads, each on a fresh instance: one of the seed's program, then of
+            further programs of the seed. 0: as many as keep the machine inside runs most of the
+            time, which depends on the machine.
+        engine: "threads" runs each program on real threads; "controlled" makes many
             executions of each program under the engine, in one operating system thread. The
             options below are for the engine alone:
         mode: memory model: "sc", "tso" or "c11".
@@ -74,6 +85,7 @@ class TrialOptions:
     noise: bool = True
     module: str = PRODUCT
     mutant: str | None = None
+    runs: int = 1
     engine: str = THREADS
     mode: str = "c11"
     strategy: str = "portfolio"
@@ -125,6 +137,7 @@ class TrialResult:
         verdict: "clean", "violation", or "nothing_exercised". Nothing was exercised when several
             threads ran and no two operations overlapped, or, under the engine, when no execution
             had a location that two threads touched: such a trial says nothing about concurrency.
+        runs: number of runs on real threads; 0 under the engine.
         executions, steps: numbers of executions and steps under the engine; 0 on real threads, as
             are ``classes`` and ``once``.
         classes: number of classes of executions: executions that differ in which store each load
@@ -153,6 +166,7 @@ class TrialResult:
     verdict: str
     violations: tuple[Violation, ...]
     replay: ReplayRecord
+    runs: int = 0
     executions: int = 0
     steps: int = 0
     classes: int = 0
@@ -177,35 +191,78 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     module = load_native(options.module)
     select_mutant(module, options.mutant)
     subject = find_subject(module, suite)
-    spent = Phases()
+    spent, began = Phases(), time.monotonic_ns()
     with spent.of("draw"):
         program = program_of(subject, suite, seed, options)
     with spent.of("create"):
         instance = subject.create(threads=len(program.threads), settings=program.settings)
-    with spent.of("run"):
+    with spent.of_threads() as times:
         result = run_program(instance, program)
+        times.append(result.core_time)
     with spent.of("check"):
         violations = running_violations(result) + quiescent_violations(instance, result)
-        del instance
     before = judge_counts(suite)
     if not violations:
         violations = answer_violations(suite, subject, program, spent, noise=options.noise)
-    trial = to_result(suite, options, subject, program, result, violations)
+    with spent.of("check"):
+        del instance
+    if not violations and options.runs != 1:
+        rest = further_runs(subject, suite, seed, options, spent, time.monotonic_ns() - began)
+        violations = running_violations(rest)
+        if rest.program >= 0:
+            program = program_of(subject, suite, further_seed(seed, rest.program), options)
+        result = added(result, rest)
+    trial = to_result(suite, seed, options, subject, program, result, violations)
     judged, unknown = (after - at for after, at in zip(judge_counts(suite), before, strict=True))
     return dataclasses.replace(trial, judged=judged, unknown=unknown, spent=spent)
 
 
+def further_runs(
+    subject: Subject, suite: Suite, seed: int, options: TrialOptions, spent: Phases, wall_ns: int
+) -> RunResult:
+    """Run further programs of a seed, each on fresh instances, up to the first violation.
+
+    With free runs, as many as make the time inside runs INSIDE times that around them. ``wall_ns``
+    is the time of the trial so far.
+    """
+    bounds: dict[str, Any]
+    bounds = {"inside_ns": INSIDE * spent.around - spent.run, "most_ns": LONGEST * wall_ns}
+    if options.runs:
+        most = sys.maxsize // 2
+        bounds = {"inside_ns": most, "most_ns": most, "most_runs": options.runs - 1}
+    size = size_of(suite, options)
+    with token(size["threads"]), spent.of_threads() as times:
+        rest = run_programs(subject, seed, **size, **bounds)
+        times.append(rest.core_time)
+    return rest
+
+
+def added(first: RunResult, rest: RunResult) -> RunResult:
+    """Return the sum of a trial's first run and of its further ones."""
+    pairs = zip(first.overlaps, rest.overlaps, strict=True)
+    return rest._replace(
+        operations=first.operations + rest.operations,
+        completed=tuple(map(sum, zip(first.completed, rest.completed, strict=True))),
+        duration_ns=first.duration_ns + rest.duration_ns,
+        overlaps=tuple(tuple(map(sum, zip(*rows, strict=True))) for rows in pairs),
+        runs=first.runs + rest.runs,
+    )
+
+
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
     """Make the program of a seed for real threads; UsageError for what does not fit the subject."""
-    return Program.generate(
-        subject,
-        seed,
-        threads=suite.threads if options.threads is None else options.threads,
-        operations=suite.operations if options.operations is None else options.operations,
-        mix=suite.mix,
-        settings=suite.settings,
-        noise=options.noise,
-    )
+    return Program.generate(subject, seed, **size_of(suite, options))
+
+
+def size_of(suite: Suite, options: TrialOptions) -> dict[str, Any]:
+    """Return what decides programs but for their seeds."""
+    return {
+        "threads": suite.threads if options.threads is None else options.threads,
+        "operations": suite.operations if options.operations is None else options.operations,
+        "mix": suite.mix,
+        "settings": suite.settings,
+        "noise": options.noise,
+    }
 
 
 def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = None) -> TrialResult:
@@ -221,6 +278,7 @@ def replay_trial(suite: Suite, record: ReplayRecord, *, module: str | None = Non
         noise=record.noise,
         module=record.module if module is None else module,
         mutant=record.mutant,
+        runs=record.runs,
     )
     pinned = {name: (value, value) for name, value in record.settings.items()}
     suite = dataclasses.replace(suite, settings={**suite.settings, **pinned})
@@ -288,7 +346,10 @@ def select_mutant(module: ModuleType, mutant: str | None) -> None:
 
 
 def running_violations(result: RunResult) -> tuple[Violation, ...]:
-    return tuple(Violation(seen.invariant, seen.message, RUNNING) for seen in result.violations)
+    running = tuple(Violation(seen.invariant, seen.message, RUNNING) for seen in result.violations)
+    return running + tuple(
+        Violation(seen.invariant, seen.message, QUIESCENCE) for seen in result.broken
+    )
 
 
 def quiescent_violations(instance: Instance, result: RunResult) -> tuple[Violation, ...]:
@@ -311,6 +372,7 @@ def answer_violations(
 
 def to_result(
     suite: Suite,
+    seed: int,
     options: TrialOptions,
     subject: Subject,
     program: Program,
@@ -322,12 +384,13 @@ def to_result(
     threads = len(program.threads)
     return TrialResult(
         suite=suite.name,
-        seed=program.seed,
+        seed=seed,
         build_id=subject.build_id,
         threads=threads,
         operations=result.operations,
         overlaps=overlaps,
         pairs=pairs,
+        runs=result.runs,
         duration_ns=result.duration_ns,
         verdict=verdict(
             threads=threads, operations=result.operations, overlaps=overlaps, violations=violations
@@ -348,6 +411,7 @@ def to_result(
             program=program.digest() if violations else "",
             thread=result.violations[0].thread if result.violations else -1,
             call=result.violations[0].call if result.violations else -1,
+            runs=options.runs if result.stuck else 1,
         ),
         sketch=union([[hash_of(suite.name, *pair) for pair in pairs]]),
     )

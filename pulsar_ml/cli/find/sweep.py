@@ -11,6 +11,7 @@ from click.core import ParameterSource
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.run.resume import read_facts
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
+from pulsar_ml.campaign.trial.record import MOST_RUNS
 from pulsar_ml.campaign.trial.trial import CONTROLLED, THREADS
 from pulsar_ml.cli import options as shared
 from pulsar_ml.cli.command import command as new_command
@@ -108,6 +109,12 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
 @shared.operations
 @shared.noise
 @option(
+    "--runs",
+    type=click.IntRange(1, MOST_RUNS),
+    group=shared.SEARCH,
+    help="Runs of a trial on real threads.  [default: as many as keep the cores inside runs]",
+)
+@option(
     "--engine",
     type=click.Choice([THREADS, CONTROLLED]),
     default=THREADS,
@@ -172,7 +179,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "--task-cpus",
     type=click.IntRange(1),
     group=shared.SPARK,
-    help="Cores that a task reserves.  [default: the threads of a trial]",
+    help="Cores that a task reserves.  [default: half the threads of a trial]",
 )
 @shared.workers
 @option(

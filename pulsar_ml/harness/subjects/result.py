@@ -20,8 +20,24 @@ class ThreadViolation(NamedTuple):
     message: str
 
 
+class CoreTime(NamedTuple):
+    """Nanoseconds of processor time of all threads of a run, without those of waiting.
+
+    Attributes:
+        inside: inside runs.
+        draw: drawing the programs of many runs; the next two likewise.
+        create: creating their instances.
+        check: checking and destroying these.
+    """
+
+    inside: int = 0
+    draw: int = 0
+    create: int = 0
+    check: int = 0
+
+
 class RunResult(NamedTuple):
-    """The result of :func:`run_program`.
+    """The result of :func:`run_program`, or the sum of :func:`run_programs`.
 
     Attributes:
         operations: number of operations that all threads finished.
@@ -32,6 +48,10 @@ class RunResult(NamedTuple):
         violations: at most one for each thread.
         stuck: True when no operation finished for ``patience_ns``. The threads are left behind
             inside the instance, which is therefore never destroyed; end the process soon.
+        runs: number of runs; the last ones may have ended early, with a violation.
+        broken: invariants that did not hold at quiescence behind many runs.
+        program: number of the first violation's program among those of many runs; -1 otherwise.
+        core_time: processor time of the threads; none of a stuck run.
     """
 
     operations: int
@@ -40,3 +60,7 @@ class RunResult(NamedTuple):
     overlaps: tuple[tuple[int, ...], ...]
     violations: tuple[ThreadViolation, ...]
     stuck: bool
+    runs: int = 1
+    broken: tuple[ThreadViolation, ...] = ()
+    program: int = -1
+    core_time: CoreTime = CoreTime()

@@ -19,43 +19,37 @@ from __future__ import annotations
 import os
 
 from cpython.exc cimport PyErr_CheckSignals
-from libc.stdint cimport int32_t, int64_t, uint32_t
-from libc.string cimport memcpy, memset
+from libc.stdint cimport int64_t
 from posix.signal cimport sigdelset, sigfillset, sigset_t
 from posix.time cimport CLOCK_MONOTONIC, timespec
 from pulsar_ml.harness.histories.history cimport Record
-from pulsar_ml.harness.subjects.posix cimport (
-    CPU_ISSET, CPU_SET, CPU_SETSIZE, CPU_ZERO, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP,
-    cpu_set_t, pthread_cond_destroy, pthread_cond_init, pthread_cond_signal, pthread_cond_t,
-    pthread_cond_timedwait, pthread_condattr_destroy, pthread_condattr_init, pthread_condattr_setclock,
-    pthread_condattr_t, pthread_create, pthread_detach, pthread_join, pthread_mutex_destroy,
-    pthread_mutex_init, pthread_mutex_lock, pthread_mutex_t, pthread_mutex_unlock, pthread_sigmask, pthread_t,
-    sched_getaffinity, sched_getcpu, sched_setaffinity,
+from pulsar_ml.harness.subjects.drawing cimport (
+    MOST_OPERATIONS, Drawing, draw_calls, draw_settings, program_seed,
 )
-from pulsar_ml.harness.subjects.subject cimport Instance, PmlCall, PmlResult, PmlSubject, PmlViolation
-from pulsar_ml.sync.atomics cimport pml_i32, pml_i64, pml_u32
-from pulsar_ml.sync.atomics cimport i32_load_relaxed, i32_store_release, i64_load_relaxed, i64_store_relaxed
-from pulsar_ml.sync.atomics cimport u32_fetch_add_relaxed, u32_load_acquire, u32_load_relaxed
-from pulsar_ml.sync.atomics cimport fence_seq_cst, u32_store_relaxed, u32_store_release
+from pulsar_ml.harness.subjects.lanes cimport (
+    GATE_ABANDONED, MOST_STRIDE, Lane, Repeats, Run, Slot, body,
+)
+from pulsar_ml.harness.posix cimport (
+    CPU_ISSET, CPU_SETSIZE, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, cpu_set_t,
+    pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
+    pthread_condattr_init, pthread_condattr_setclock, pthread_condattr_t, pthread_create, pthread_detach,
+    pthread_join, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
+    pthread_sigmask, sched_getaffinity,
+)
+from pulsar_ml.harness.subjects.subject cimport Instance, PmlCall, PmlViolation, Subject
+from pulsar_ml.sync.atomics cimport i32_load_relaxed, i64_load_relaxed, u32_store_relaxed, u32_store_release
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
-from pulsar_ml.sync.wait cimport pause, spin, yield_cpu
 
+import numpy as np
+
+from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.histories.history import RECORD, check_records
-from pulsar_ml.harness.subjects.program import CALL, check_fits
-from pulsar_ml.harness.subjects.result import RunResult, ThreadViolation
+from pulsar_ml.harness.subjects.program import (
+    CALL, Program, check_fits, check_size, resolve_mix, setting_ranges,
+)
+from pulsar_ml.harness.subjects.result import CoreTime, RunResult, ThreadViolation
 
-
-# Values of PmlCall.noise: above 0 that many pauses, 0 nothing, -1 give the processor away, -2 - k
-# move to another of the allowed processors, k further than the next one.
-cdef enum:
-    NOISE_YIELD = -1
-    NOISE_MOVE = -2
-
-cdef enum:
-    GATE_CLOSED = 0
-    GATE_OPEN = 1
-    GATE_ABANDONED = 2
 
 cdef enum:
     SPIN_YIELDS = 32      # a turn of sync's spin from which it yields instead of pausing
@@ -64,47 +58,6 @@ cdef enum:
 
 
 cdef int[6] FAULTS = [SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP]
-
-
-# State of one thread that the others read.
-cdef struct Slot:
-    pml_i32 running       # code + 1 of the operation under way, 0 between operations
-    pml_i64 done          # operations finished
-    char[112] padding     # rounds the slot up to LINE
-
-
-cdef struct Run:
-    const PmlSubject* table
-    void* instance
-    Slot* slots           # one per thread, on line boundaries
-    void* slots_memory
-    int32_t n_threads
-    int32_t n_operations
-    uint32_t first_turn   # of a spin; skips the pauses when threads outnumber processors
-    int32_t n_cpus
-    int32_t[1024] cpus
-    cpu_set_t allowed
-    pml_u32 arrived
-    pml_u32 gate
-    pml_u32 stop
-    pml_i64 opened_ns
-    pthread_mutex_t mutex # guards finished, which counts threads
-    pthread_cond_t ended
-    int32_t finished
-
-
-# State of one thread that nobody else reads before it has ended.
-cdef struct Lane:
-    Run* run
-    int32_t number
-    const PmlCall* calls
-    Record* records       # one for each call, or NULL
-    int64_t n_calls
-    int64_t completed
-    int64_t ended_ns
-    int64_t* overlaps     # n_operations * n_operations: [starting][seen running]
-    pthread_t handle
-    PmlViolation violation
 
 
 # Instances and programs of stuck runs: their threads still use them.
@@ -131,11 +84,6 @@ def run_program(
     Raises ValueError when the program does not fit the instance, TypeError when its arrays do not
     have the layout of PmlCall, MemoryError, and OSError when the system refuses a thread.
     """
-    cdef Run* shared
-    cdef Lane* lanes
-    cdef int error = 0
-    cdef int number
-    cdef int64_t patience = patience_ns
     check_fits(program, instance)
     if CALL.itemsize != sizeof(PmlCall):
         raise TypeError(f"program.CALL has {CALL.itemsize} bytes, PmlCall has {sizeof(PmlCall)}")
@@ -143,40 +91,142 @@ def run_program(
         raise TypeError(f"history.RECORD has {RECORD.itemsize} bytes, Record has {sizeof(Record)}")
     if records is not None:
         check_records(records, program.threads)
-    shared = new_run(instance, <int>len(program.threads))
-    lanes = new_lanes(shared)
-    if lanes is NULL:
-        free_run(shared)
-        raise MemoryError(f"no memory to run {len(program.threads)} threads")
+    cdef int number
+    cdef Run* shared = new_run(instance.subject, <int>len(program.threads), NULL)
     for number, calls in enumerate(program.threads):
-        lanes[number].calls = <const PmlCall*><size_t>calls.ctypes.data
-        lanes[number].n_calls = len(calls)
+        shared.lanes[number].instance = instance.native
+        shared.lanes[number].calls = <const PmlCall*><size_t>calls.ctypes.data
+        shared.lanes[number].n_calls = len(calls)
         if records is not None:
-            lanes[number].records = <Record*><size_t>records[number].ctypes.data
+            shared.lanes[number].records = <Record*><size_t>records[number].ctypes.data
+    return finished(shared, (instance, program, records), patience_ns)
+
+
+def run_programs(
+    Subject subject not None,
+    seed,
+    *,
+    threads: int,
+    operations: int,
+    int64_t inside_ns,
+    int64_t most_ns,
+    int64_t most_runs=1_000_000_000,
+    mix=None,
+    settings=None,
+    noise=True,
+    patience_ns: int = 120_000_000_000,
+) -> RunResult:
+    """Run many programs, each on fresh instances; the threads stay.
+
+    Program number N is ``Program.generate`` of :func:`further_seed` ``(seed, N)``, with the other
+    arguments of that method. A thread that has made its calls makes them again until all have, at
+    most four times. A few instances exist at once: the threads create, check and destroy them side
+    by side. The last run begins before ``inside_ns`` nanoseconds of processor time inside runs,
+    ``most_ns`` nanoseconds of the clock, and ``most_runs`` runs are over. The first violation ends
+    the runs, too; the result names its program.
+
+    Raises UsageError as ``Program.generate`` does, MemoryError, and OSError when the system refuses
+    a thread.
+    """
+    cdef Drawing drawing
+    cdef int i
+    cdef Repeats* repeats
+    check_size(subject, seed, threads, operations)
+    prepare_drawing(&drawing, subject, operations, mix, settings, noise)
+    repeats = <Repeats*>allocate_zeroed(1, sizeof(Repeats))
+    if repeats is NULL:
+        raise MemoryError("no memory for many runs")
+    repeats.drawing = drawing
+    repeats.seed = seed
+    repeats.stride = min(<int>MOST_STRIDE, <int>threads)
+    repeats.inside_ns, repeats.most_runs = inside_ns, most_runs
+    repeats.until_ns = monotonic_ns() + most_ns
+    cdef Run* shared = new_run(subject, threads, repeats)
+    for i in range(threads):
+        shared.lanes[i].drawn = <PmlCall*>allocate_zeroed(operations, sizeof(PmlCall))
+        shared.lanes[i].calls = shared.lanes[i].drawn
+        if shared.lanes[i].drawn is NULL:
+            free_run(shared)
+            raise MemoryError(f"no memory for {operations} operations of {threads} threads")
+    return finished(shared, (subject,), patience_ns)
+
+
+def draw_program(
+    Subject subject not None, seed, *, threads: int, operations: int, mix=None, settings=None, noise=True
+) -> Program:
+    """Draw the program of ``seed``: that of ``Program.generate``, in a tenth of the time."""
+    cdef Drawing drawing
+    cdef int64_t[16] drawn
+    cdef int64_t count
+    cdef int thread
+    check_size(subject, seed, threads, operations)
+    prepare_drawing(&drawing, subject, operations, mix, settings, noise)
+    draw_settings(subject.table, &drawing, seed, drawn)
+    arrays = []
+    for thread in range(threads):
+        calls = np.empty(operations, CALL)
+        count = draw_calls(
+            subject.table, &drawing, seed, thread, threads, <PmlCall*><size_t>calls.ctypes.data)
+        calls = calls[:count]
+        calls.flags.writeable = False
+        arrays.append(calls)
+    return Program(
+        subject=subject.name,
+        seed=seed,
+        settings={setting.name: drawn[i] for i, setting in enumerate(subject.settings)},
+        operations=tuple([operation.name for operation in subject.operations]),
+        threads=tuple(arrays),
+    )
+
+
+# Everything that programs have in common. UsageError for what does not fit the subject.
+cdef int prepare_drawing(Drawing* drawing, Subject subject, operations, mix, settings, noise) except -1:
+    if len(subject.operations) > MOST_OPERATIONS:
+        raise UsageError(f"subject {subject.name!r} has more than {MOST_OPERATIONS} operations")
+    for i, weight in enumerate(resolve_mix(subject, mix)):
+        drawing.weights[i] = weight
+    roles = sorted({operation.role for operation in subject.operations if operation.role})
+    for i, role in enumerate(roles):
+        drawing.roles[i] = role
+    for i, (low, high) in enumerate(setting_ranges(subject, settings or {}).values()):
+        drawing.lows[i], drawing.highs[i] = low, high
+    drawing.n_roles, drawing.n_calls, drawing.noise = len(roles), operations, noise
+    return 0
+
+
+def further_seed(seed, int64_t number) -> int:
+    """Return the seed of program ``number`` of :func:`run_programs`, 0 and up, below 2**63."""
+    return program_seed(seed, number)
+
+
+# Starts the threads of a run, waits for their end, and frees it. They use what `kept` holds.
+cdef object finished(Run* shared, tuple kept, int64_t patience):
+    cdef int error = 0
+    cdef int number
     with nogil:
-        number = start(shared, lanes, &error)
+        number = start(shared, &error)
     if error:
-        free_lanes(shared, lanes)
+        many = shared.n_threads
         free_run(shared)
-        raise OSError(error, f"{os.strerror(error)}: the system refused thread {number + 1} of "
-                      f"{len(program.threads)}")
+        raise OSError(error, f"{os.strerror(error)}: the system refused thread {number + 1} of {many}")
     ended, interruption = wait_for_end(shared, patience)
     if not ended:
         # The threads still use the instance, the program and the native memory: none is freed.
         with nogil:
-            detach(lanes, shared.n_threads)
-        _left_behind.append((instance, program, records))
+            detach(shared)
+        _left_behind.append(kept)
         if interruption is not None:
             raise interruption
         return collect_stuck(shared, patience)
     with nogil:
-        join(lanes, shared.n_threads)
+        join(shared, shared.n_threads)
     try:
         if interruption is not None:
             raise interruption
-        return collect(shared, lanes)
+        if shared.repeats is not NULL and shared.repeats.no_memory:
+            raise MemoryError("no memory for an instance")
+        return collect(shared)
     finally:
-        free_lanes(shared, lanes)
         free_run(shared)
 
 
@@ -209,7 +259,8 @@ cdef tuple wait_for_end(Run* shared, int64_t patience_ns):
             return False, interruption
 
 
-cdef object collect(Run* shared, Lane* lanes):
+cdef object collect(Run* shared):
+    cdef Lane* lanes = shared.lanes
     cdef int i, a, b
     cdef int n = shared.n_operations
     cdef int64_t last = 0
@@ -218,10 +269,7 @@ cdef object collect(Run* shared, Lane* lanes):
     for i in range(shared.n_threads):
         last = max(last, lanes[i].ended_ns)
         if lanes[i].violation.found:
-            violations.append(ThreadViolation(
-                i, lanes[i].completed - 1,
-                (<const char*>lanes[i].violation.invariant).decode(errors="replace"),
-                (<const char*>lanes[i].violation.message).decode(errors="replace")))
+            violations.append(violation_of(i, lanes[i].completed - 1, &lanes[i].violation))
     rows = []
     for a in range(n):
         row = []
@@ -231,9 +279,43 @@ cdef object collect(Run* shared, Lane* lanes):
                 total += lanes[i].overlaps[a * n + b]
             row.append(total)
         rows.append(tuple(row))
-    completed = tuple([lanes[i].completed for i in range(shared.n_threads)])
+    completed = tuple([lanes[i].total for i in range(shared.n_threads)])
     return RunResult(sum(completed), completed, last - i64_load_relaxed(&shared.opened_ns), tuple(rows),
-                     tuple(violations), False)
+                     tuple(violations), False, 1 if shared.repeats is NULL else shared.repeats.runs,
+                     broken_behind(shared), number_of_violation(shared), CoreTime(*[
+                         sum([lanes[i].inside_ns for i in range(shared.n_threads)]),
+                         sum([lanes[i].draw_ns for i in range(shared.n_threads)]),
+                         sum([lanes[i].create_ns for i in range(shared.n_threads)]),
+                         sum([lanes[i].check_ns for i in range(shared.n_threads)])]))
+
+
+# The violations at quiescence behind the runs of the last stride, and during its last run.
+cdef tuple broken_behind(Run* shared):
+    cdef Repeats* repeats = shared.repeats
+    return () if repeats is NULL else tuple([
+        violation_of(-1, -1, &repeats.found[i]) for i in range(repeats.ran) if repeats.found[i].found])
+
+
+# The program of the violation that the result names first, by number; -1 without one.
+cdef int64_t number_of_violation(Run* shared):
+    cdef Repeats* repeats = shared.repeats
+    cdef int64_t first
+    cdef int i
+    if repeats is NULL:
+        return -1
+    first = repeats.runs - repeats.ran
+    for i in range(shared.n_threads):
+        if shared.lanes[i].violation.found:
+            return repeats.runs - 1
+    for i in range(repeats.ran):
+        if repeats.found[i].found:
+            return first + i
+    return -1
+
+
+cdef object violation_of(int thread, int64_t call, const PmlViolation* seen):
+    return ThreadViolation(thread, call, (<const char*>seen.invariant).decode(errors="replace"),
+                           (<const char*>seen.message).decode(errors="replace"))
 
 
 cdef object collect_stuck(Run* shared, int64_t patience_ns):
@@ -252,23 +334,25 @@ cdef object collect_stuck(Run* shared, int64_t patience_ns):
                      ((0,) * n,) * n, (violation,), True)
 
 
-# Memory of a run; NULL when memory ran out.
-
-cdef Run* new_run(Instance instance, int threads) noexcept:
+# Memory of a run with its lanes; owns `repeats`, also when it raises MemoryError.
+cdef Run* new_run(Subject subject, int threads, Repeats* repeats) except NULL:
     cdef Run* shared = <Run*>allocate_zeroed(1, sizeof(Run))
     cdef pthread_condattr_t attributes
     cdef int cpu
-    if shared is NULL:
-        return NULL
-    shared.slots_memory = allocate_zeroed(threads + 1, LINE)
-    if shared.slots_memory is NULL:
-        release(shared)
-        return NULL
+    if shared is not NULL:
+        shared.repeats = repeats
+        shared.slots_memory = allocate_zeroed(threads + 1, LINE)
+        shared.lanes = <Lane*>allocate_zeroed(threads, sizeof(Lane))
+    if shared is NULL or shared.slots_memory is NULL or shared.lanes is NULL:
+        if shared is NULL:
+            release(repeats)
+        else:
+            free_memory(shared)
+        raise MemoryError(f"no memory to run {threads} threads")
     shared.slots = <Slot*>((<size_t>shared.slots_memory + LINE - 1) // LINE * LINE)
-    shared.table = instance.subject.table
-    shared.instance = instance.native
+    shared.table = subject.table
     shared.n_threads = threads
-    shared.n_operations = instance.subject.table.n_operations
+    shared.n_operations = subject.table.n_operations
     sched_getaffinity(0, sizeof(cpu_set_t), &shared.allowed)
     for cpu in range(min(<int>CPU_SETSIZE, 1024)):
         if CPU_ISSET(cpu, &shared.allowed):
@@ -281,49 +365,50 @@ cdef Run* new_run(Instance instance, int threads) noexcept:
     pthread_cond_init(&shared.ended, &attributes)
     pthread_condattr_destroy(&attributes)
     pthread_mutex_init(&shared.mutex, NULL)
+    new_lanes(shared)
     return shared
 
 
 cdef void free_run(Run* shared) noexcept:
-    if shared is not NULL:
-        pthread_cond_destroy(&shared.ended)
-        pthread_mutex_destroy(&shared.mutex)
-        release(shared.slots_memory)
-        release(shared)
+    pthread_cond_destroy(&shared.ended)
+    pthread_mutex_destroy(&shared.mutex)
+    free_memory(shared)
 
 
-cdef Lane* new_lanes(Run* shared) noexcept:
-    cdef Lane* lanes
-    cdef int i, n
-    if shared is NULL:
-        return NULL
-    lanes = <Lane*>allocate_zeroed(shared.n_threads, sizeof(Lane))
-    if lanes is NULL:
-        return NULL
-    n = shared.n_operations
+cdef void free_memory(Run* shared) noexcept:
+    cdef int i
+    if shared.lanes is not NULL:
+        for i in range(shared.n_threads):
+            release(shared.lanes[i].overlaps)
+            release(shared.lanes[i].drawn)
+    release(shared.lanes)
+    release(shared.slots_memory)
+    release(shared.repeats)
+    release(shared)
+
+
+cdef int new_lanes(Run* shared) except -1:
+    cdef Lane* lanes = shared.lanes
+    cdef int n = shared.n_operations
+    cdef int threads = shared.n_threads
+    cdef int i
     for i in range(shared.n_threads):
         lanes[i].run = shared
         lanes[i].number = i
         # A line more than needed keeps the counts of two threads apart.
         lanes[i].overlaps = <int64_t*>allocate_zeroed(n * n * sizeof(int64_t) + LINE, 1)
         if lanes[i].overlaps is NULL:
-            free_lanes(shared, lanes)
-            return NULL
-    return lanes
-
-
-cdef void free_lanes(Run* shared, Lane* lanes) noexcept:
-    cdef int i
-    for i in range(shared.n_threads):
-        release(lanes[i].overlaps)
-    release(lanes)
+            free_run(shared)
+            raise MemoryError(f"no memory to run {threads} threads")
+    return 0
 
 
 # Functions of the calling thread.
 
 # Starts all threads and returns their number. On an error it sets *error, and the threads started
 # so far have ended.
-cdef int start(Run* shared, Lane* lanes, int* error) noexcept nogil:
+cdef int start(Run* shared, int* error) noexcept nogil:
+    cdef Lane* lanes = shared.lanes
     cdef sigset_t blocked, before
     cdef int i
     # The calling thread handles signals, so threads of the run block them. Faults are not blocked,
@@ -341,20 +426,20 @@ cdef int start(Run* shared, Lane* lanes, int* error) noexcept nogil:
     pthread_sigmask(SIG_SETMASK, &before, NULL)
     if error[0]:
         u32_store_release(&shared.gate, GATE_ABANDONED)
-        join(lanes, i)
+        join(shared, i)
     return i
 
 
-cdef void join(Lane* lanes, int started) noexcept nogil:
+cdef void join(Run* shared, int started) noexcept nogil:
     cdef int i
     for i in range(started):
-        pthread_join(lanes[i].handle, NULL)
+        pthread_join(shared.lanes[i].handle, NULL)
 
 
-cdef void detach(Lane* lanes, int started) noexcept nogil:
+cdef void detach(Run* shared) noexcept nogil:
     cdef int i
-    for i in range(started):
-        pthread_detach(lanes[i].handle)
+    for i in range(shared.n_threads):
+        pthread_detach(shared.lanes[i].handle)
 
 
 # Waits for one slice of time; true when all threads have finished.
@@ -379,109 +464,3 @@ cdef int64_t count_done(Run* shared) noexcept nogil:
     for i in range(shared.n_threads):
         done += i64_load_relaxed(&shared.slots[i].done)
     return done
-
-
-# The threads.
-
-cdef void* body(void* argument) noexcept nogil:
-    cdef Lane* lane = <Lane*>argument
-    cdef Run* shared = lane.run
-    if pass_barrier(shared):
-        work(lane)
-    lane.ended_ns = monotonic_ns()
-    pthread_mutex_lock(&shared.mutex)
-    shared.finished += 1
-    if shared.finished == shared.n_threads:
-        pthread_cond_signal(&shared.ended)
-    pthread_mutex_unlock(&shared.mutex)
-    return NULL
-
-
-# Waits until all threads have arrived; the last one opens the gate. False for an abandoned run.
-cdef bint pass_barrier(Run* shared) noexcept nogil:
-    cdef uint32_t turn = shared.first_turn
-    cdef uint32_t gate
-    if u32_fetch_add_relaxed(&shared.arrived, 1) + 1 == <uint32_t>shared.n_threads:
-        i64_store_relaxed(&shared.opened_ns, monotonic_ns())
-        u32_store_release(&shared.gate, GATE_OPEN)  # pairs with the acquire below
-        return True
-    # Ends when the last thread arrives, or the caller gives up because a thread did not start.
-    while True:
-        gate = u32_load_acquire(&shared.gate)
-        if gate != GATE_CLOSED:
-            return gate == GATE_OPEN
-        turn = spin(turn)
-
-
-cdef void work(Lane* lane) noexcept nogil:
-    cdef Run* shared = lane.run
-    cdef const PmlSubject* table = shared.table
-    cdef Slot* mine = &shared.slots[lane.number]
-    cdef const PmlCall* call
-    cdef PmlResult result
-    cdef int64_t done = 0
-    cdef int32_t seen
-    cdef int32_t other = lane.number
-    while done < lane.n_calls and not u32_load_relaxed(&shared.stop):
-        call = &lane.calls[done]
-        if call.noise:
-            disturb(shared, call.noise)
-        # Release keeps the marks around the operation; no thread acquires them, on purpose.
-        i32_store_release(&mine.running, call.code + 1)
-        if shared.n_threads > 1:
-            other = next_other(other, lane.number, shared.n_threads)
-            seen = i32_load_relaxed(&shared.slots[other].running)
-            if seen:
-                lane.overlaps[call.code * shared.n_operations + seen - 1] += 1
-        memset(&result, 0, sizeof(result))
-        if lane.records is NULL:
-            table.apply(shared.instance, lane.number, call, &result, &lane.violation)
-        else:
-            # The fence waits for the store, which waits for the clock: no effect of the operation
-            # comes before the stamp.
-            lane.records[done].invoked = monotonic_ns()
-            fence_seq_cst()
-            table.apply(shared.instance, lane.number, call, &result, &lane.violation)
-            # Drains the operation's stores: later operations see the effects of returned ones.
-            fence_seq_cst()
-            lane.records[done].returned = monotonic_ns()
-            memcpy(lane.records[done].result, &result, sizeof(lane.records[done].result))
-            lane.records[done].ending = 0
-        i32_store_release(&mine.running, 0)
-        done += 1
-        i64_store_relaxed(&mine.done, done)
-        if lane.violation.found:
-            u32_store_relaxed(&shared.stop, 1)
-    lane.completed = done  # once, at the end: lanes share cache lines
-
-
-cdef inline int32_t next_other(int32_t other, int32_t self, int32_t n) noexcept nogil:
-    other = other + 1 if other + 1 < n else 0
-    if other == self:
-        other = other + 1 if other + 1 < n else 0
-    return other
-
-
-cdef void disturb(Run* shared, int32_t noise) noexcept nogil:
-    cdef int32_t i
-    if noise > 0:
-        for i in range(noise):
-            pause()
-    elif noise == NOISE_YIELD or shared.n_cpus < 2:
-        yield_cpu()
-    else:
-        move(shared, NOISE_MOVE - noise)
-
-
-# Moves the thread to another allowed processor; then the system may move it again.
-cdef void move(Run* shared, int32_t further) noexcept nogil:
-    cdef int here = sched_getcpu()
-    cdef int32_t at = 0
-    cdef cpu_set_t target
-    while at < shared.n_cpus - 1 and shared.cpus[at] != here:
-        at += 1
-    at = (at + 1 + further % (shared.n_cpus - 1)) % shared.n_cpus
-    CPU_ZERO(&target)
-    CPU_SET(shared.cpus[at], &target)
-    sched_setaffinity(0, sizeof(cpu_set_t), &target)
-    sched_setaffinity(0, sizeof(cpu_set_t), &shared.allowed)

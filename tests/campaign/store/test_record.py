@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -27,6 +28,13 @@ RECORD = ReplayRecord(
     message="the count is 2, expected 1",
     program="0123456789abcdef",
 )
+
+
+@pytest.mark.parametrize(("runs", "version"), [(1, 1), (0, 2), (30, 2)])
+def test_older_releases_read_a_record_of_one_run(runs: int, version: int) -> None:
+    record = replace(RECORD, runs=runs)
+    assert ReplayRecord.from_json(record.to_json()) == record
+    assert json.loads(record.to_json())["version"] == version
 
 
 @given(
@@ -98,7 +106,7 @@ def test_a_missing_field_is_named(field: Any) -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"version": 2}, "version 2, this release reads up to 1; use a newer"),
+        ({"version": 3}, "version 3, this release reads up to 2; use a newer"),
         ({"version": "1"}, 'version is "1"; it should be 1'),
         ({"version": None}, "version is null; it should be 1"),
         ({"seed": "7"}, 'seed is "7"; it should be an integer'),
@@ -106,6 +114,7 @@ def test_a_missing_field_is_named(field: Any) -> None:
         ({"seed": -1}, "seed is -1; it should be between 0"),
         ({"threads": 0}, "threads is 0; it should be between 1 and 64"),
         ({"operations": 0}, "operations is 0"),
+        ({"runs": -1}, "runs is -1; it should be between 0"),
         ({"noise": 1}, "noise is 1; it should be true or false"),
         ({"settings": {"a": "b"}}, "settings.'a'. is .b.; it should be an integer"),
         ({"settings": []}, "settings"),
