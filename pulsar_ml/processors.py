@@ -26,8 +26,11 @@ def processor_count() -> int:
 
 
 def runs_at_once(threads: int) -> int:
-    """The number of runs of ``threads`` threads that this machine makes at once."""
-    return max(1, processor_count() // threads)
+    """The number of runs of ``threads`` threads that this machine makes at once.
+
+    Twice as many as its cores have room for, because the threads of a run wait for each other.
+    """
+    return max(1, processor_count() // threads) * (1 if threads == 1 else 2)
 
 
 def share_cores(name: str) -> None:

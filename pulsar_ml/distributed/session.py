@@ -91,13 +91,13 @@ def repeating(master: str) -> str:
 
 
 def task_cpus(master: str, threads: int) -> int:
-    """Cores that a task reserves: half as many as a trial has threads, or an executor has cores.
+    """Cores that a task reserves: a quarter of a trial's threads, or of the cores of an executor.
 
-    So two trials share the cores of one, and take turns with their concurrent runs. The cores of a
+    So four trials share the cores of one, and take turns with their concurrent runs. The cores of a
     cluster's executor are unknown before it runs; then the threads alone decide.
     """
     local = local_master(master)
-    return max(1, (threads if local is None else min(threads, local.cores)) // 2)
+    return max(1, (threads if local is None else min(threads, local.cores)) // 4)
 
 
 def settings(master: str, *, cpus: int, scratch: Path, site: Path | None) -> dict[str, str]:

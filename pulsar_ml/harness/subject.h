@@ -60,7 +60,8 @@ typedef struct {
     const char *summary;
     const PmlOperation *operations;
     const PmlArgument *settings;   /* name and range of each creation setting */
-    /* NULL when memory ran out. */
+    /* NULL when memory ran out. A sweep on real threads creates, checks and destroys several
+     * instances at once, each in one thread at a time. */
     void *(*create)(const int64_t *settings, int32_t threads);
     /* May be called by many threads at once, each with its own number in 0..threads-1. */
     void (*apply)(void *instance, int32_t thread, const PmlCall *call, PmlResult *result,

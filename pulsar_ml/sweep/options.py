@@ -190,7 +190,7 @@ class RunnerOptions:
 
     Attributes:
         runner: spark, pool or inline.
-        cpus: cores of a task; None: half as many as a trial has threads.
+        cpus: cores of a task; None: a quarter of a trial's threads.
         registry: the module with the suites.
         environment: the archive of the executors' environment.
         master_seconds: the time that the master may take to answer.

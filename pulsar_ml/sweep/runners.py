@@ -83,7 +83,7 @@ def _spark_runner(
     if options.cpus is None and local is not None and local.cores < threads:
         note(
             f"{threads} threads per trial on executors of {counted(local.cores, 'core')}: "
-            "one concurrent run at a time"
+            "runs share them"
         )
     log = store.directory / "spark.log"
     session = spark_session(

@@ -179,7 +179,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "--task-cpus",
     type=click.IntRange(1),
     group=shared.SPARK,
-    help="Cores that a task reserves.  [default: half the threads of a trial]",
+    help="Cores that a task reserves.  [default: a quarter of a trial's threads]",
 )
 @shared.workers
 @option(
