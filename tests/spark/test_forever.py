@@ -24,7 +24,7 @@ from tests.spark.session.one_jvm import OneJvm
 from tests.spark.sweep_suites import GATE, TOYS
 from tests.spark.test_sweep import DRIVER, TIMEOUT, environment
 
-COMMON = ["--forever", "--chunk-size", "2", "--wave-seconds", "0.001"]
+COMMON = ["--forever", "--chunk-size", "2", "--wave-seconds", "0.001", "--runs", "1"]
 
 
 def sweep(out: Path, *options: str) -> Result:

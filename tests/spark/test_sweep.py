@@ -50,9 +50,14 @@ def environment(**changes: str) -> dict[str, str]:
 
 
 def patient(options: Sequence[str]) -> list[str]:
-    """Gives a master in processes of its own all the time that it needs to start."""
+    """Gives a master in processes of its own all the time that it needs to start.
+
+    A trial on real threads makes one run, so that its rows do not depend on the machine.
+    """
     slow = any(word.startswith(("local-cluster", "spark://")) for word in options)
     more = ["--master-seconds", str(TIMEOUT)] if slow and "--master-seconds" not in options else []
+    if "--engine" not in options and "--runs" not in options and "--resume" not in options:
+        more += ["--runs", "1"]
     return [*options, *more]
 
 
