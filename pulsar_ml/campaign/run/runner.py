@@ -25,8 +25,8 @@ from pulsar_ml.campaign.trial.chunk import Job, Trial, run_chunk
 from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.turns import runs_at_once
 from pulsar_ml.errors import PulsarMlError
-from pulsar_ml.processors import runs_at_once
 
 POLL_SECONDS = 0.2  # between two looks for a request to stop
 

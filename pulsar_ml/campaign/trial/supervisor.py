@@ -25,6 +25,7 @@ from pulsar_ml.campaign.trial.crashed_trial import PROCESSES_LEFT, crashed_trial
 from pulsar_ml.campaign.trial.engines import is_controlled, prepare, run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import RUNNING, STUCK, VIOLATION, TrialResult, Violation
+from pulsar_ml.campaign.turns import share_cores
 from pulsar_ml.harness.search.child import (
     ENDED,
     Heart,
@@ -37,7 +38,6 @@ from pulsar_ml.harness.search.child import (
     watch,
 )
 from pulsar_ml.harness.search.descendants import adopt, die_with_parent, left_behind
-from pulsar_ml.processors import share_cores
 
 SECOND_TRIES = 16  # of a chunk; further trials that die are not tried again
 MOST_ECHO = 1 << 20  # bytes that one child may print

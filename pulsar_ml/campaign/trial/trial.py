@@ -18,13 +18,13 @@ from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, wron
 from pulsar_ml.campaign.trial.phases import Phases
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.turns import token
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
 from pulsar_ml.harness.subjects.threads import further_seed, run_program, run_programs
-from pulsar_ml.processors import token
 
 PRODUCT = "pulsar_ml.operations._native"
 CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine

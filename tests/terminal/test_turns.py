@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from pulsar_ml import processors
-from pulsar_ml.processors import runs_at_once, share_cores, token
+from pulsar_ml.campaign import turns
+from pulsar_ml.campaign.turns import runs_at_once, share_cores, token
 
 EVERY = 1024  # threads, more than there are cores
 
@@ -24,7 +24,7 @@ def alone() -> Iterator[None]:
 def test_a_machine_makes_twice_as_many_runs_at_once_as_its_cores_have_room_for(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(processors, "processor_count", lambda: 8)
+    monkeypatch.setattr(turns, "processor_count", lambda: 8)
     assert [runs_at_once(threads) for threads in (1, 3, 4, 8, 9)] == [8, 4, 4, 2, 2]
 
 
@@ -39,19 +39,19 @@ def test_a_token_is_free_again_when_its_holder_ends() -> None:
     os.waitpid(child, 0)
     began = time.monotonic()
     with token(EVERY):
-        assert time.monotonic() - began < processors.MOST_SECONDS
+        assert time.monotonic() - began < turns.MOST_SECONDS
 
 
 def test_who_waits_for_too_long_goes_on_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processors, "MOST_SECONDS", 0.01)
+    monkeypatch.setattr(turns, "MOST_SECONDS", 0.01)
     with token(EVERY), token(EVERY):
-        assert processors._taken(1) is None
+        assert turns._taken(1) is None
 
 
 def test_without_a_name_there_are_no_tokens() -> None:
     share_cores("")
     with token(EVERY):
         share_cores(f"tests {os.getpid()}")
-        held = processors._taken(1)
+        held = turns._taken(1)
         assert held is not None
         held.close()
