@@ -28,7 +28,11 @@ COMMANDS = dict(commands(main, "pulsar-ml"))
 
 
 def complaints(command: click.Command, name: str) -> list[str]:
-    text = command.get_help(click.Context(command, info_name=name, terminal_width=COLUMNS))
+    # A command keeps its option for help as the first context has it.
+    context = click.Context(
+        command, info_name=name, terminal_width=COLUMNS, **command.context_settings
+    )
+    text = command.get_help(context)
     _, *lines = text.splitlines()  # the first one ends with "[ARGS]..."
     return [line for line in lines if len(line) > COLUMNS or line.endswith("...")]
 
