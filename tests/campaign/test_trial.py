@@ -16,6 +16,7 @@ from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, replay_trial, run_trial
 from pulsar_ml.errors import UsageError
+from pulsar_ml.harness.subjects.result import RunResult, ThreadViolation
 
 
 def suite(name: str, **changes: Any) -> Suite:
@@ -67,6 +68,25 @@ def test_a_further_run_reports_what_the_first_did_not(options: Any, monkeypatch:
     failed = trial.program_of(subject, suite("racy"), record.seed, options)
     assert record.seed != 1 and record.program == failed.digest()
     assert dict(record.settings) == dict(failed.settings)
+
+
+def test_a_record_of_a_stuck_run_leaves_each_program_its_settings(
+    options: Any, monkeypatch: Any
+) -> None:
+    stuck = RunResult(0, (0, 0), 1, ((0, 0),) * 2, (ThreadViolation(-1, -1, "stuck", ""),), True)
+    monkeypatch.setattr(trial, "run_programs", lambda *words, **options: stuck)
+    found = suite("counter", settings={"start": (0, 9)})
+    record = run_trial(found, 1, replace(options, runs=0)).replay
+    assert (record.seed, record.runs, record.settings) == (1, 0, {})
+    pinned: list[object] = []
+
+    def run_programs(*words: Any, **size: Any) -> RunResult:
+        pinned.append(size["settings"])
+        return stuck
+
+    monkeypatch.setattr(trial, "run_programs", run_programs)
+    replay_trial(found, record)
+    assert pinned == [found.settings]
 
 
 def test_what_a_call_reports_is_caught(options: Any) -> None:

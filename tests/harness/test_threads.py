@@ -223,6 +223,12 @@ def test_a_violation_during_a_run_ends_many_runs(toys: ModuleType) -> None:
     assert {seen.invariant for seen in result.violations} == {"T2"}
 
 
+def test_many_runs_end_where_there_is_no_memory_for_an_instance(toys: ModuleType) -> None:
+    toys.fail_allocation_after(3)
+    with pytest.raises(MemoryError, match="no memory for an instance"):
+        run_many(toys, "counter", threads=1)
+
+
 def test_many_runs_that_no_longer_move_are_reported(toys: ModuleType) -> None:
     toys.hold()
     assert run_many(toys, "hang", patience_ns=1).stuck

@@ -34,7 +34,11 @@ class Phases:
 
     @contextmanager
     def of(self, phase: str) -> Iterator[None]:
-        """Add the time of the block to a phase, also when it raises."""
+        """Add the time of the block to a phase, also when it raises.
+
+        Linux advances this clock by ticks of some milliseconds while the engine's timer runs, and
+        up to a tick after it: a short phase between trials under the engine may be 0.
+        """
         began = time.process_time_ns()
         try:
             yield

@@ -24,7 +24,7 @@ from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
-from pulsar_ml.harness.subjects.threads import further_seed, run_program, run_programs
+from pulsar_ml.harness.subjects.threads import draw_program, further_seed, run_program, run_programs
 
 PRODUCT = "pulsar_ml.operations._native"
 CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
@@ -251,7 +251,7 @@ def added(first: RunResult, rest: RunResult) -> RunResult:
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
     """Make the program of a seed for real threads; UsageError for what does not fit the subject."""
-    return Program.generate(subject, seed, **size_of(suite, options))
+    return draw_program(subject, seed, **size_of(suite, options))
 
 
 def size_of(suite: Suite, options: TrialOptions) -> dict[str, Any]:
@@ -382,6 +382,7 @@ def to_result(
     pairs = named_pairs(subject, result)
     overlaps = sum(pairs.values())
     threads = len(program.threads)
+    runs = options.runs if result.stuck else 1  # the program of a stuck run is unknown
     return TrialResult(
         suite=suite.name,
         seed=seed,
@@ -402,7 +403,7 @@ def to_result(
             threads=threads,
             operations=suite.operations if options.operations is None else options.operations,
             noise=options.noise,
-            settings=program.settings,
+            settings=program.settings if runs == 1 else {},  # each further program draws its own
             build_id=subject.build_id,
             module=options.module,
             mutant=options.mutant,
@@ -411,7 +412,7 @@ def to_result(
             program=program.digest() if violations else "",
             thread=result.violations[0].thread if result.violations else -1,
             call=result.violations[0].call if result.violations else -1,
-            runs=options.runs if result.stuck else 1,
+            runs=runs,
         ),
         sketch=union([[hash_of(suite.name, *pair) for pair in pairs]]),
     )

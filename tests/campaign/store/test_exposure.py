@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from itertools import count
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
@@ -11,6 +13,7 @@ from pulsar_ml.campaign.store.columns import SPENT
 from pulsar_ml.campaign.store.exposure import WORDS, inside, sentence, shares
 from pulsar_ml.campaign.store.merge import SuiteTotals, Summary
 from pulsar_ml.campaign.store.store import read_trials
+from pulsar_ml.campaign.trial import phases
 from tests.commands import call
 
 SECOND = 1_000_000
@@ -44,7 +47,11 @@ def test_a_suite_says_how_much_of_its_own_time_was_inside() -> None:
 
 
 @pytest.mark.parametrize("engine", ["threads", "controlled"])
-def test_each_trial_measures_its_phases(tmp_path: Path, engine: str) -> None:
+def test_each_trial_measures_its_phases(
+    tmp_path: Path, engine: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clock = count(step=1_000_000)
+    monkeypatch.setattr(phases, "time", SimpleNamespace(process_time_ns=lambda: next(clock)))
     bound = ("--executions", "20") if engine == "controlled" else ("--operations", "50")
     words = ("--suite", "refcount", "--seeds", "2", "--runner", "inline", "--engine", engine)
     done = call("sweep", *words, *bound, "--out", str(tmp_path / "run"), "--json")
