@@ -194,7 +194,7 @@ def killed_stopped_and_on(night: Night, *runner: str) -> None:
     night.gate.close(early)
     driver = night.start(*runner)
     try:
-        trial = night.gate.wait(night.log)
+        trial = night.gate.wait(night.log, driver)
         chain = [trial, trial.parents()[0]]
         night.gate.close(late)
         kill(everything(driver, trial))
@@ -202,7 +202,7 @@ def killed_stopped_and_on(night: Night, *runner: str) -> None:
         assert psutil.wait_procs(chain, timeout=TIMEOUT)[1] == []
         assert night.seeds() == list(range(4)), "the wave before"
         driver = night.start(*runner)
-        trial = night.gate.wait(night.log)
+        trial = night.gate.wait(night.log, driver)
         driver.send_signal(signal.SIGTERM)
         if runner[-1] == "2":  # the pool waits for what runs
             night.gate.release()

@@ -24,7 +24,7 @@ from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
-from pulsar_ml.harness.subjects.threads import draw_program, further_seed, run_program, run_programs
+from pulsar_ml.harness.subjects.threads import further_seed, run_program, run_programs
 
 PRODUCT = "pulsar_ml.operations._native"
 CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
@@ -251,7 +251,7 @@ def added(first: RunResult, rest: RunResult) -> RunResult:
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
     """Make the program of a seed for real threads; UsageError for what does not fit the subject."""
-    return draw_program(subject, seed, **size_of(suite, options))
+    return Program.generate(subject, seed, **size_of(suite, options))
 
 
 def size_of(suite: Suite, options: TrialOptions) -> dict[str, Any]:

@@ -74,10 +74,13 @@ class Gate:
         self.open()
         (self.directory / "go").write_bytes(b"")
 
-    def wait(self, log: Path) -> psutil.Process:
-        """The process of the trial that has arrived."""
-        assert select.select([self._arrived], [], [], TIMEOUT)[0], log.read_text()
-        return psutil.Process(int(os.read(self._arrived, 100)))
+    def wait(self, log: Path, driver: subprocess.Popen[bytes]) -> psutil.Process:
+        """The process of the trial that has arrived; AssertionError when the driver has ended."""
+        for _ in range(TIMEOUT):
+            if select.select([self._arrived], [], [], 1)[0]:
+                return psutil.Process(int(os.read(self._arrived, 100)))
+            assert driver.poll() is None, log.read_text()
+        raise AssertionError(f"no trial arrived within {TIMEOUT} s: {log.read_text()}")
 
 
 class Sweep:
@@ -160,7 +163,7 @@ def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> No
     driver = sweep.start()
     try:
         for step, (victims, ends) in enumerate(steps):
-            trial = gate.wait(sweep.log)
+            trial = gate.wait(sweep.log, driver)
             chain = [trial, trial.parents()[0]]
             if step + 1 < len(steps):
                 gate.close(seeds[step + 1])
@@ -205,7 +208,7 @@ def test_ctrl_c_and_on_it_goes(tmp_path: Path) -> None:
     gate.close(gated_seeds()[1])
     driver = sweep.start()
     try:
-        gate.wait(sweep.log)
+        gate.wait(sweep.log, driver)
         driver.send_signal(signal.SIGINT)
         gate.release()
         assert driver.wait(TIMEOUT) == 130, sweep.log.read_text()
