@@ -59,6 +59,7 @@ class Leaking:
 def test_a_leak_of_the_program_is_not_one_of_its_creation(monkeypatch: pytest.MonkeyPatch) -> None:
     failure = found()
     assert failure is not None
+    monkeypatch.setattr(shrinking, "signature_of", lambda *arguments: failure.signature)
     monkeypatch.setattr(shrinking, "of_recorded", lambda *arguments: failure)
     state = Shrinker(leaky(), failure)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Iterator, Sequence
-from copy import deepcopy
 from typing import Any
 
 from hypothesis import HealthCheck, settings, strategies
@@ -43,9 +42,7 @@ class Pair:
             for setting in self.subject.settings
         }
         self.instance: Instance = self.subject.create(threads=threads, settings=chosen)
-        self.model: Model = importlib.import_module(f"pulsar_ml.specs.{structure}").Model(
-            chosen, threads
-        )
+        self.model = model_of(structure, chosen, threads)
 
     def call(self, operation: str, *arguments: int, thread: int = 0) -> Result:
         """Apply one call to both; AssertionError when the answers differ."""
@@ -57,6 +54,19 @@ class Pair:
         expected = self.model.step(operation, arguments, thread=thread)
         call = f"{operation}{tuple(arguments)} of thread {thread}"
         assert tuple(seen) == expected, f"{call}: {seen}, not {expected}"
+
+
+def model_of(structure: str, settings: dict[str, int], threads: int) -> Model:
+    model: Model = importlib.import_module(f"pulsar_ml.specs.{structure}").Model(settings, threads)
+    return model
+
+
+def model_after(structure: str, settings: dict[str, int], calls: Sequence[Call]) -> Model:
+    """A new model after these calls."""
+    model = model_of(structure, settings, THREADS)
+    for thread, operation, arguments in calls:
+        model.step(operation.name, arguments, thread=thread)
+    return model
 
 
 def machine(structure: str, *, also: Sequence[str] = ()) -> type[RuleBasedStateMachine]:
@@ -164,22 +174,24 @@ def run_failing(structure: str, refused: int, failing: int, seed: int, calls: in
     except MemoryError:
         return True
     failed = False
+    earlier: list[Call] = []
     for thread, operation, arguments in program:
-        before = None if failed else deepcopy(pair.model)
         seen = pair.instance.call(operation.name, *arguments, thread=thread)
         expected = pair.model.step(operation.name, arguments, thread=thread)
-        if tuple(seen) != expected and before is not None:
+        if tuple(seen) != expected and not failed:
             assert seen.status == refused, (
                 f"{operation.name}{arguments}: {seen}, not {expected} or refused"
             )
             failed = True
             # A model may say what a call without memory changes all the same.
+            before = model_after(structure, chosen, earlier)
             if (without_memory := getattr(before, "without_memory", None)) is not None:
                 assert without_memory(operation.name, arguments, thread, tuple(seen))
                 expected = before.step(operation.name, arguments, thread=thread)
                 pair.model = before
             seen = pair.instance.call(operation.name, *arguments, thread=thread)
         assert tuple(seen) == expected, f"{operation.name}{arguments}: {seen}, not {expected}"
+        earlier.append((thread, operation, arguments))
     # A failure that did not come about in the program shall not hit the check.
     _native.fail_allocation_after(-1)
     pair.instance.check()

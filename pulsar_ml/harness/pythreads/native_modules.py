@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import sys
+from functools import cache
 from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from types import FunctionType, ModuleType
@@ -54,7 +55,13 @@ def module_name(function: object) -> str:
 def extension_file(module: ModuleType | None) -> Path | None:
     """Return the file of an extension module; None for others and the standard library's."""
     file = getattr(module, "__file__", None)
-    if file is None or not file.endswith(tuple(EXTENSION_SUFFIXES)):
+    return None if file is None else extension_path(file)
+
+
+@cache
+def extension_path(file: str) -> Path | None:
+    """Return a module's file as a path; None if it is no extension or the standard library's."""
+    if not file.endswith(tuple(EXTENSION_SUFFIXES)):
         return None
     return None if "lib-dynload" in Path(file).parts else Path(file)
 

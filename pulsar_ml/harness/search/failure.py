@@ -19,7 +19,7 @@ from pulsar_ml.harness.engine import SPINS, STEP_LIMIT, STORES, TURNS, Explorer
 from pulsar_ml.harness.locations.names import Names
 from pulsar_ml.harness.search.child import ENDED, MEMORY, PROCESSES, STUCK
 from pulsar_ml.harness.search.lanes import WIDTH, lane_table
-from pulsar_ml.harness.search.race import WORDS, Race, race_of, stack_of
+from pulsar_ml.harness.search.race import WORDS, Race, places_of_race, race_of, stack_of
 from pulsar_ml.harness.search.symbols import describe_pc, interpreted_name
 from pulsar_ml.harness.subjects.hash_seed import FIXED, hash_seed, other_hashes, seed_text
 from pulsar_ml.harness.subjects.program import Program
@@ -135,11 +135,7 @@ class Failure:
     @property
     def signature(self) -> tuple[str, ...]:
         """Kind, rule and places: failures with equal signatures count as the same failure."""
-        return (
-            self.kind,
-            self.rule,
-            *sorted(self.where[:2] if self.kind == "data race" else self.where[:1]),
-        )
+        return signature(self.kind, self.rule, self.where)
 
     def engine_options(self) -> dict[str, Any]:
         """Return the options of the engine for other executions of the failure's program."""
@@ -434,6 +430,20 @@ def of_recorded(
         recipe=recipe_of(explorer.subject),
         hash_seed=hash_seed() if explorer.subject.needs_gil else "",
     )
+
+
+def signature(kind: str, rule: str, where: Sequence[str]) -> tuple[str, ...]:
+    """Return kind, rule, and as many places as tell failures of that kind apart."""
+    return kind, rule, *sorted(where[:2] if kind == "data race" else where[:1])
+
+
+def signature_of(explorer: Explorer, refused: str = "") -> tuple[str, ...]:
+    """Return the signature of what :func:`of_recorded` returns, without the rest of it."""
+    if refused:
+        return signature(WRONG_ANSWERS, "", ())
+    raw = explorer.failure()
+    both = places_of_race(explorer, raw) if raw["kind"] == "data race" else ()
+    return signature(str(raw["kind"]), str(raw["invariant"]), both or places(raw))
 
 
 def waiting_places(explorer: Explorer, waiting: Mapping[int, int]) -> str:

@@ -10,6 +10,7 @@ from pulsar_ml.harness.engine import ORDERS, Explorer
 from pulsar_ml.harness.search.symbols import (
     describe_pc,
     library_frame,
+    look_up_pcs,
     of_engine,
     of_interpreter,
     own_pc,
@@ -93,6 +94,14 @@ def race_of(explorer: Explorer, number: int, raw: Mapping[str, Any]) -> Race | N
     return Race(first, second, synchronisation(explorer, raw), explorer.reverse(number))
 
 
+def places_of_race(explorer: Explorer, raw: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the places of both accesses, the later one first; () where :func:`race_of` is None."""
+    if raw["event"] < 0 or raw["other_event"] < 0:
+        return ()
+    events = (explorer.event(raw[name]) for name in ("event", "other_event"))
+    return tuple(access_of(event, explorer).place for event in events)
+
+
 def access_of(event: Mapping[str, Any], explorer: Explorer) -> Access:
     what = WORDS.get(event["op"], str(event["op"]))
     if event["op"] not in (*PLAIN, "free"):
@@ -110,6 +119,7 @@ def access_of(event: Mapping[str, Any], explorer: Explorer) -> Access:
 
 def stack_of(frames: Sequence[int]) -> tuple[str, ...]:
     """The places of a stack from the inside out; without libraries' frames, if there are others."""
+    look_up_pcs(frames)
     called = [pc for pc in frames if not of_engine(pc)]
     own = [pc for pc in called if not library_frame(pc)]
     return tuple(dict.fromkeys(describe_pc(pc) for pc in own or called))

@@ -17,7 +17,14 @@ from numpy.typing import NDArray
 
 from pulsar_ml.harness.engine import CHOICES, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
-from pulsar_ml.harness.search.failure import BLOCKED, WRONG_ANSWERS, Decision, Failure, of_recorded
+from pulsar_ml.harness.search.failure import (
+    BLOCKED,
+    WRONG_ANSWERS,
+    Decision,
+    Failure,
+    of_recorded,
+    signature_of,
+)
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
 
@@ -110,9 +117,9 @@ class Shrinker:
         """Return the failure of the last ``explorer.again(number)`` if its signature is equal."""
         if not explorer.failed() and not refused:
             return None
-        found = of_recorded(explorer, number, options, refused)
-        if found.signature != self.best.signature:
+        if signature_of(explorer, refused) != self.best.signature:
             return None
+        found = of_recorded(explorer, number, options, refused)
         if found.kind == LEAK:
             # A block of the program is not one that creation or the last check allocated.
             allocated_by_program = cast("int", explorer.failure()["other_thread"]) >= 0

@@ -159,6 +159,7 @@ def source_of(pc: int) -> tuple[str, int] | None:
     return place[1], place[2]
 
 
+@functools.cache
 def of_engine(pc: int) -> bool:
     """Return True for an address in the engine or the glue, which call operations and tests."""
     found = locate(pc)
@@ -170,6 +171,7 @@ def of_engine(pc: int) -> bool:
     return place is not None and OF_HARNESS.match(place[0]) is not None
 
 
+@functools.cache
 def library_frame(pc: int) -> bool:
     """Return True for an address in the interpreter, or whose place is in a library's header.
 
