@@ -16,7 +16,7 @@ from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.engine import CHOICES, SEARCHES
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.search.shrink import brief, shrink
 from pulsar_ml.harness.subjects.program import CALL, Program
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
@@ -138,14 +138,17 @@ def hunt(
     races: bool = True,
     judged: bool = True,
     answers_only: bool = False,
+    explained: bool = True,
 ) -> Hunt:
     """Runs up to ``budget`` executions of the mutant's programs until one fails.
 
     The programs are 1000 * seed and the following. The caller selects the active mutant, if any.
     If ``judged``, the suite's model judges the answers; with ``answers_only`` other failures do not
-    count.
+    count. Unless ``explained``, a failure says that answers are wrong, and not which: that is the
+    slow part.
     """
     suite = SUITES[mutant.suite]
+    judge = judge_of(suite.model if judged else "")
     subject = module.SUBJECTS[suite.subject]
     spent = number = 0
     searching = mutant.strategy in SEARCHES
@@ -166,7 +169,7 @@ def hunt(
             strategy=mutant.strategy,
             reuse="quarantine" if searching else "mixed",
             races=races,
-            judge=judge_of(suite.model if judged else ""),
+            judge=judge if explained else brief(judge),
             answers_only=answers_only,
         )
         spent += done.executions
@@ -207,6 +210,7 @@ def find(
                 budget=mutant.within,
                 races=races,
                 judged=judged,
+                explained=False,
             )
             for seed in seeds
         ]
