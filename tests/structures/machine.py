@@ -86,6 +86,7 @@ def machine(structure: str, *, also: Sequence[str] = ()) -> type[RuleBasedStateM
         def teardown(self) -> None:
             if self.pair is not None:
                 self.pair.instance.check()
+            self.pair = None  # Hypothesis keeps machines for a while; an instance may be large
 
     for operation in subject.operations:
         if operation.weight or operation.name in also:
