@@ -25,6 +25,8 @@ def line(progress: Progress, seconds: float | None = None) -> str:
     if progress.executions:
         rates += f", {progress.execution_rate:,.0f} executions/s"
         searched = f", classes {progress.classes:,}"
+    if progress.inside is not None:
+        rates += f", {progress.inside:.0%} inside {'executions' if progress.executions else 'runs'}"
     found = f"violations {progress.violations:,}, signatures {progress.signatures:,}{searched}"
     if progress.total is None:
         bound = f" of {clock(seconds)}" if seconds is not None else ""

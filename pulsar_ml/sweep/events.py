@@ -10,7 +10,7 @@ from typing import Any, TextIO
 from pulsar_ml.campaign.run.progress import Progress
 
 JSON_SECONDS = 1.0  # between two lines of one wave
-JSON_VERSION = 1  # changes when a field does
+JSON_VERSION = 2  # changes when a field does
 
 
 def fields(progress: Progress) -> dict[str, Any]:
@@ -29,6 +29,7 @@ def fields(progress: Progress) -> dict[str, Any]:
         "violations": progress.violations,
         "signatures": progress.signatures,
         "classes": progress.classes,
+        "inside": None if progress.inside is None else round(progress.inside, 4),
         "seconds_left": None if left is None else round(left, 1),
     }
 

@@ -65,6 +65,7 @@ def run_forever(
     stop_requested: Callable[[], bool],
     display: Display,
     wave_seconds: float,
+    cores: int,
 ) -> None:
     """Runs chunks of a plan until a stop is requested; Spark gets them as a checkpointed stream.
 
@@ -112,6 +113,7 @@ def run_forever(
             show=show,
             on_found=display.found,
             wave_seconds=wave_seconds,
+            cores=cores,
         )
 
 

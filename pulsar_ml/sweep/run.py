@@ -225,6 +225,7 @@ class Sweep:
                 stop_requested=stop.requested,
                 display=display,
                 wave_seconds=wave_seconds,
+                cores=self.cores,
             )
             return
 
@@ -250,6 +251,7 @@ class Sweep:
             on_found=display.found,
             wave_seconds=wave_seconds,
             staged=self.runner.rows == EXECUTORS,
+            cores=self.cores,
         )
         if outcome.status == "interrupted" and self.clock.is_over() and not stop.requested():
             outcome.status = "failed" if outcome.failures else "stopped"

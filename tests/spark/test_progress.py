@@ -7,13 +7,15 @@ import json
 import re
 import shlex
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from rich.console import Console
 
-from pulsar_ml.campaign.run.progress import Progress
-from pulsar_ml.campaign.store.merge import Group
+from pulsar_ml.campaign.run import progress
+from pulsar_ml.campaign.run.progress import Meter, Progress
+from pulsar_ml.campaign.store.merge import Group, SuiteTotals, Summary
 from pulsar_ml.cli.find.sweep import command as main
 from pulsar_ml.cli.understand.report import command as report
 from pulsar_ml.sweep.display import KINDS, NONE, PLAIN, Display, line
@@ -33,15 +35,35 @@ MOMENT = Progress(
     classes=1234,
     wave=7,
     round=2,
+    inside=0.375,
 )
 GROUP = Group("0123456789ab", "a", "I1", 3, 17, "the sum is 1", "running", "{}")
 
 
 def test_the_line_of_a_search_has_executions_and_classes() -> None:
     assert line(MOMENT) == (
-        "1,500 of 6,000 trials (25%), 100/s, 60,000 executions/s, violations 3, signatures 2, "
-        "classes 1,234, left 0:45"
+        "1,500 of 6,000 trials (25%), 100/s, 60,000 executions/s, 38% inside executions, "
+        "violations 3, signatures 2, classes 1,234, left 0:45"
     )
+
+
+def test_the_share_inside_runs_is_of_finished_waves_and_of_this_process(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    clock = SimpleNamespace(monotonic=lambda: 1000.0)
+    monkeypatch.setattr(progress, "time", clock)
+    summary = Summary({"a": SuiteTotals(trials=5, run_us=9_000_000)})
+    seen: list[Progress] = []
+    meter = Meter(summary, 10, seen.append, cores=4)
+    meter.report(1, 1)
+    meter.kept()
+    meter.report(1, 1)
+    assert [moment.inside for moment in seen] == [None, None]
+    summary.suites["a"] = SuiteTotals(trials=6, run_us=12_000_000)
+    clock.monotonic = lambda: 1002.0
+    meter.kept()
+    meter.report(2, 1)
+    assert seen[-1].inside == 3 / (4 * 2)
 
 
 def test_a_sweep_without_an_end_says_for_how_long() -> None:
@@ -64,6 +86,7 @@ def test_the_fields_of_a_moment() -> None:
         "violations": 3,
         "signatures": 2,
         "classes": 1234,
+        "inside": 0.375,
         "seconds_left": 45.0,
     }
 

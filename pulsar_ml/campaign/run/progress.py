@@ -17,7 +17,9 @@ class Progress:
     ``earlier`` trials and ``earlier_executions`` were run before this process resumed the campaign.
     ``total`` is None for a campaign without an end. ``executions`` and ``classes`` are 0 on real
     threads. ``wave`` is the number of the wave under way and ``round`` the number of its stage: a
-    plan is one stage, each round is one, and without an end each batch is one.
+    plan is one stage, each round is one, and without an end each batch is one. ``inside`` is the
+    share of core time that the finished waves of this process spent inside concurrent runs, or
+    under the engine inside executions; None before there is one.
     """
 
     trials: int
@@ -31,6 +33,7 @@ class Progress:
     classes: int = 0
     wave: int = 0
     round: int = 1
+    inside: float | None = None
 
     @property
     def rate(self) -> float:
@@ -55,17 +58,31 @@ class Meter:
     """Adds runners' reports of the wave under way to the summary of finished waves."""
 
     def __init__(
-        self, summary: Summary, total: int | None, show: Callable[[Progress], None]
+        self,
+        summary: Summary,
+        total: int | None,
+        show: Callable[[Progress], None],
+        *,
+        cores: int,
     ) -> None:
         self._summary = summary
         self.total = total  # may grow, where trials lead to more trials
         self._show = show
         self._began = time.monotonic()
         self._earlier = (summary.trials, summary.executions)
+        self._cores = cores
+        self._earlier_us = inside_us(summary)
+        self._inside: float | None = None
 
     @property
     def seconds(self) -> float:
         return time.monotonic() - self._began
+
+    def kept(self) -> None:
+        """Measure the core time of the waves that the summary has."""
+        spent = inside_us(self._summary) - self._earlier_us
+        if self.seconds > 0 and spent > 0:
+            self._inside = spent / (self._cores * self.seconds * 1e6)
 
     def watch(self, wave: int, stopped: Callable[[], bool], stage: int = 1) -> Watch:
         """Return the watch for the runner of a wave, or of the rest of a wave."""
@@ -106,5 +123,11 @@ class Meter:
                 classes=summary.classes + classes,
                 wave=wave,
                 round=stage,
+                inside=self._inside,
             )
         )
+
+
+def inside_us(summary: Summary) -> int:
+    """The microseconds of processor time that all trials spent inside runs or executions."""
+    return sum(totals.run_us for totals in summary.suites.values())

@@ -92,17 +92,19 @@ def run_campaign(
     on_found: Callable[[Group], None] = lambda group: None,
     wave_seconds: float = 30.0,
     staged: bool = False,
+    cores: int = 1,
 ) -> Outcome:
     """Run every chunk of a source that is not ``done``; results go to ``store`` and ``outcome``.
 
     The outcome is filled as waves finish; pass one in to keep it when this function raises, as it
     does when a wave cannot be written. With ``staged`` the runner writes rows to files, so waves
-    may be larger. ``show`` is called while waves run, ``on_found`` once for each new signature. A
+    may be larger. ``cores`` are those of the runner, of which progress says how much was inside
+    runs. ``show`` is called while waves run, ``on_found`` once for each new signature. A
     failed chunk is left out and named in the outcome; the campaign gives up after ``MAX_FAILURES``
     failed chunks or a failure of the runner itself.
     """
     outcome = outcome or Outcome()
-    meter = Meter(outcome.summary, plan.trials, show)
+    meter = Meter(outcome.summary, plan.trials, show, cores=cores)
     stages = plan.stages(store)
     waiting: Iterator[Chunk] = iter(())
     chunk_seconds: float | None = None
@@ -131,6 +133,7 @@ def run_campaign(
             hurried = True
             break
         _keep(wave, outcome, store, on_found)
+        meter.kept()
         seconds = time.monotonic() - wave_began
         if wave.kept:
             # Smoothed by half: one slow wave does not make the next one a single round.
