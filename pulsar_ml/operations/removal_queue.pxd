@@ -29,7 +29,7 @@ from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed
 
 # The head of the queue before a step.
 cdef struct RemovalHead:
-    Position key            # unless it is empty
+    Position key            # (0, 0) if it is empty
     int64_t timestamp
     int64_t requeue_count
     bint empty
@@ -41,6 +41,7 @@ cdef inline RemovalHead removal_look(const CacheWorld* world, EntryWrapper* wrap
     cdef RemovalHead head
     stamped_lock_read(&wrapper.lock)
     head.empty = wrapper_is_empty(wrapper)
+    head.key = Position(0, 0)
     if not head.empty:
         head.key = wrapper_key(wrapper, &world.memory.map)
     head.timestamp = i64_load_relaxed(&wrapper.timestamp)

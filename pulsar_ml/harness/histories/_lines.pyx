@@ -120,7 +120,7 @@ cdef class Reader:
     cdef bint string(self, bint* plain) noexcept:
         self.at += 1
         while self.at < self.end and self.at[0] != c'"':
-            if 0 <= self.at[0] < 32:
+            if <unsigned char>self.at[0] < 32:
                 return False
             if self.at[0] == c'\\':
                 plain[0] = False
