@@ -20,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 # -fno-builtin-*: expanded inline, these functions would write memory without a call. Frame pointers
-# and debug information serve the reports.
+# and debug information serve the reports. GCC's link-time optimisation calls nothing: it would
+# instrument when linking, where the flag is not passed.
 COMPILE_FLAGS = (
     "-fsanitize=thread",
     # addr2line up to binutils 2.40 confuses the first two files of DWARF 5: .c instead of .pyx.
@@ -31,6 +32,7 @@ COMPILE_FLAGS = (
     "-fno-builtin-memmove",
     "-fno-builtin-memset",
     "-fno-plt",
+    "-fno-lto",
     "-U_FORTIFY_SOURCE",
     "-UNDEBUG",  # Python's own flags define it, and an assertion is worth checking here
     "-Wno-unknown-warning-option",  # for Clang, which has no -Wtsan
