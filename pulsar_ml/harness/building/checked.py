@@ -138,6 +138,11 @@ LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
 
 
+OF_CLANG = (
+    "tsan-instrument-read-before-write=1",
+    *("hoist-common-insts=0", "sink-common-insts=0", "enable-tail-merge=0"),
+)
+
 # Volatile accesses are compiled as plain ones, whose races are failures, or as relaxed atomics,
 # which code in the style of READ_ONCE means.
 VOLATILE = ("plain", "relaxed")
@@ -164,11 +169,12 @@ def checked_flags(volatile: str, compiler: Sequence[str]) -> list[str]:
 def flags_of(volatile: str, *, clang: bool) -> list[str]:
     """The flags that only GCC knows, or only Clang.
 
-    Clang leaves out the read of ``x += 1`` before its write unless it is asked for both.
+    Clang leaves out the read of ``x += 1`` before its write unless it is asked for both, and makes
+    one call of equal ones in two branches, which has no line then.
     """
     if volatile not in VOLATILE:
         raise ValueError(f"volatile is {volatile!r}; it should be one of: {', '.join(VOLATILE)}")
-    options = ["tsan-instrument-read-before-write=1"] if clang else []
+    options = [*OF_CLANG] if clang else []
     options += ["tsan-distinguish-volatile=1"] if volatile == "relaxed" else []
     if not clang:
         return [f"--param={each}" for each in options]
