@@ -56,7 +56,11 @@ static inline uintptr_t frame_end(const Thread *t, const uintptr_t *here, uintpt
 static __attribute__((noinline)) void end_frame(void)
 {
     Thread *t = current;
-    uintptr_t end = frame_end(t, __builtin_frame_address(0), t->frames[--t->depth % FRAMES]);
+    const uintptr_t *here = __builtin_frame_address(0);
+#ifndef __OPTIMIZE__
+    here = (const uintptr_t *)here[0];   /* without optimisation it is called, by the hook */
+#endif
+    uintptr_t end = frame_end(t, here, t->frames[--t->depth % FRAMES]);
     /* Nothing else runs on the stack of a started thread that ends here: the engine leaves it. */
     int ends = t->depth == 0 && t->number >= E.config.n_threads && !owns(t);
     if (end)
