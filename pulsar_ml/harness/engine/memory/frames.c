@@ -1,5 +1,5 @@
-/* Atomic variables of functions that returned, and buffered stores to them: nobody can read them any
- * more, and their place on the stack serves other functions, the engine's own included. Plain
+/* Atomic variables of functions that returned, and buffered stores to them: nobody can read them
+ * any more, and their place on the stack serves other functions, the engine's own included. Plain
  * accesses of a thread to its own stack pass the buffer by, so such a store must not reach memory
  * behind them. */
 
