@@ -1,14 +1,16 @@
 """Extensions of pulsar_ml and their build variants. Metadata lives in pyproject.toml.
 
 Environment:
+    CC, CFLAGS, LDFLAGS the compiler and more flags, such as ``CFLAGS=-flto LDFLAGS=-flto``.
     PULSAR_ML_SANITIZE  thread, address, undefined or address,undefined: compile what suites run,
                         instrumented; tools/sanitized.py adds the other extensions. Use one
-                        ``--build-base`` per variant: changed flags alone rebuild nothing.
+                        ``--build-base`` per variant, or each build replaces the other.
     PULSAR_ML_OPTIMIZE  the compiler's level of optimisation, 0 to 3, in place of the usual one.
     PULSAR_ML_STRICT    1: warnings of the C compiler and Cython's performance hints are errors.
 
-Extensions are translated and compiled side by side, one on each processor that this process may
-use; ``build_ext --parallel 1`` compiles one after the other.
+An extension is compiled again when a source, the compiler or a flag is another one. Extensions are
+translated and compiled side by side, one on each processor that this process may use; ``build_ext
+--parallel 1`` compiles one after the other.
 """
 
 from __future__ import annotations
@@ -147,7 +149,9 @@ def inlined(module: Extension) -> Extension:
 def checked_extension(module: Extension) -> Extension:
     # By path: importing the package would need the extensions that are about to be built.
     path = ROOT / "pulsar_ml" / "harness" / "building" / "checked.py"
-    return runpy.run_path(str(path))["checked_extension"](module)
+    module = runpy.run_path(str(path))["checked_extension"](module)
+    module.extra_compile_args += level()  # behind the level of a checked build
+    return module
 
 
 def engine_extension() -> Extension:
@@ -326,8 +330,24 @@ class BuildExtensions(build_ext):  # type: ignore[misc]
         self.active: list[str] = []
         self.done = 0
 
+    def flags_file(self, ext: Extension) -> str:
+        """A file that is newer than an extension which other flags or another compiler made.
+
+        The number of a build is none of the flags, nor is what makes errors of warnings.
+        """
+        commands = self.compiler.compiler_so, self.compiler.linker_so
+        macros = [macro for macro in ext.define_macros if macro[0] != "PML_BUILD_ID"]
+        flags = [flag for flag in ext.extra_compile_args if flag != "-Werror"]
+        now = "\n".join(map(str, (*commands, macros, flags, ext.extra_link_args)))
+        file = Path(self.build_temp, f"{ext.name}{'.inplace' if self.inplace else ''}.flags")
+        if not file.exists() or file.read_text() != now:
+            file.parent.mkdir(parents=True, exist_ok=True)
+            file.write_text(now)
+        return str(file)
+
     def build_extension(self, ext: Extension) -> None:
         name = ext.name.removeprefix("pulsar_ml.")
+        ext.depends = [*ext.depends, self.flags_file(ext)]
         with self.lock:
             self.active.append(name)
             self.print_progress()

@@ -29,6 +29,8 @@ from tests.spark.session.one_jvm import OneJvm
 BLOCK = re.compile(r"^```(\w+)(?: (\S+))?\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 
 
+# How far a search has come, which a busy machine prints.
+OF_SLOW = re.compile(r"\S+::\w+: [\d,]+ of [\d,]+")
 PLAIN = re.compile(r"pulsar-ml (?:check|explain|explore|replay|sweep) [^|&;<>`\"']*")
 MUTANTS = re.compile(r"\$\(python -m stress\.mutants( --checked)?\)")
 OF_NATIVE = '"hash_seed": ""'  # in a record
@@ -137,7 +139,7 @@ class Reader:
             check=False,
         )
         self.code = done.returncode
-        return done.stdout.splitlines()
+        return [line for line in done.stdout.splitlines() if not OF_SLOW.fullmatch(line)]
 
     def words_here(self, command: str) -> list[str] | None:
         """The arguments of a command that this process can run as well as a new one, or None.

@@ -43,15 +43,29 @@
 #define PML_READ(value) ((void)0)
 #endif
 
+/* Clang calls the engine of a checked build alike for weak exchanges and for strong ones. */
+#if defined(PML_CHECKED) && defined(__clang__)
+int __tsan_atomic32_compare_exchange_weak(volatile uint32_t *at, uint32_t *seen, uint32_t x, int done, int failed);
+int __tsan_atomic64_compare_exchange_weak(volatile uint64_t *at, uint64_t *seen, uint64_t x, int done, int failed);
+#define PML_WEAK_CAS_OF(bits, at, seen, x, order)                                               \
+    __tsan_atomic##bits##_compare_exchange_weak((volatile uint##bits##_t *)(at),                \
+        (uint##bits##_t *)(seen), (uint##bits##_t)(x), order, __ATOMIC_RELAXED)
+#define PML_WEAK_CAS(at, seen, x, order)                                                        \
+    (sizeof(x) == 8 ? PML_WEAK_CAS_OF(64, at, seen, x, order) : PML_WEAK_CAS_OF(32, at, seen, x, order))
+#else
+#define PML_WEAK_CAS(at, seen, x, order)                                                        \
+    __atomic_compare_exchange_n(at, seen, x, 1, order, __ATOMIC_RELAXED)
+#endif
+
 #define PML_RMW(name, type)                                                                     \
     PML_INLINE int pml_##name##_cas_weak_relaxed(pml_##name *c, type *seen, type x)             \
-    { return __atomic_compare_exchange_n(&c->v, seen, x, 1, __ATOMIC_RELAXED, __ATOMIC_RELAXED); } \
+    { return PML_WEAK_CAS(&c->v, seen, x, __ATOMIC_RELAXED); }                                  \
     PML_INLINE int pml_##name##_cas_weak_acquire(pml_##name *c, type *seen, type x)             \
-    { return __atomic_compare_exchange_n(&c->v, seen, x, 1, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED); } \
+    { return PML_WEAK_CAS(&c->v, seen, x, __ATOMIC_ACQUIRE); }                                  \
     PML_INLINE int pml_##name##_cas_weak_release(pml_##name *c, type *seen, type x)             \
-    { return __atomic_compare_exchange_n(&c->v, seen, x, 1, __ATOMIC_RELEASE, __ATOMIC_RELAXED); } \
+    { return PML_WEAK_CAS(&c->v, seen, x, __ATOMIC_RELEASE); }                                  \
     PML_INLINE int pml_##name##_cas_weak_acq_rel(pml_##name *c, type *seen, type x)             \
-    { return __atomic_compare_exchange_n(&c->v, seen, x, 1, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED); } \
+    { return PML_WEAK_CAS(&c->v, seen, x, __ATOMIC_ACQ_REL); }                                  \
     PML_INLINE type pml_##name##_exchange_acquire(pml_##name *c, type x)                        \
     { return __atomic_exchange_n(&c->v, x, __ATOMIC_ACQUIRE); }                                 \
     PML_INLINE type pml_##name##_exchange_release(pml_##name *c, type x)                        \

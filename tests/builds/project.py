@@ -28,11 +28,17 @@ def copy_project(target: Path) -> Path:
     for folder in ("stress", "spark", "tests", "docs", "benchmarks"):
         (target / folder).mkdir()
         (target / folder / "__init__.py").write_text("")
-    library = target / "build" / f"lib.{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    kind = f"{sysconfig.get_platform()}-{sys.implementation.cache_tag}"
+    library = target / "build" / f"lib.{kind}"
     for compiled in (target / "pulsar_ml").rglob("*" + SUFFIX):
         place = library / compiled.relative_to(target)
         place.parent.mkdir(parents=True, exist_ok=True)
         shutil.copy2(compiled, place)
+    objects = target / "build" / f"temp.{kind}"
+    objects.mkdir()
+    for flags in (ROOT / "build" / objects.name).glob("*.inplace.flags"):
+        shutil.copy2(flags, objects / flags.name)
+        shutil.copy2(flags, objects / flags.name.replace(".inplace", ""))
     return target
 
 

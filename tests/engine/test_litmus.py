@@ -126,3 +126,14 @@ def test_the_number_of_classes_that_pass_equals_the_published_one(
         if 1 in programs().outcomes(name):
             passed.add(runs.hashes()[1])
     assert len(passed) == expected
+
+
+@pytest.mark.parametrize("mode", ["sc", "tso", "c11"])
+def test_what_a_function_left_on_the_stack_is_nothing_to_the_next(mode: str) -> None:
+    """An execution was another one where that happened to be what the variable held before."""
+    runs = explorer("own_twice", mode=mode, seed=3)
+    for number in range(12):
+        runs.run(number, 1)
+        before = runs.hashes()
+        runs.again(number)
+        assert runs.hashes() == before

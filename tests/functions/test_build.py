@@ -70,6 +70,12 @@ def test_a_header_beside_a_cython_file_builds_again(tmp_path: Path) -> None:
     assert failures() == [True, True]
 
 
+def test_link_time_optimisation_leaves_every_access_visible(source: TestSource) -> None:
+    """GCC would instrument when it links, and the engine would see nothing."""
+    path, _ = built(source, "-flto")
+    assert b"__tsan_write4" in path.read_bytes()
+
+
 def test_another_flag_is_another_build(source: TestSource) -> None:
     first = built(source)
     assert built(source, "-DN=4")[0] != first[0]

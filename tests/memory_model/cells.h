@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "pulsar_ml/harness/subject.h"
+#include "pulsar_ml/sync/sync.h"
 
 enum { CELLS = 3, MOST_THREADS = 4, MOST_CALLS = 16, MOST_OUTCOMES = 1 << 14, FAILED_CAS = 8 };
 enum {
@@ -106,8 +107,7 @@ UNSEEN void note_deadlock(void)
 #define STORES(order) __atomic_store_n(cell, argument, OF_STORE(order))
 #define EXCHANGES(order) value = __atomic_exchange_n(cell, argument, order)
 #define SWAPS(order) done = __atomic_compare_exchange_n(cell, &expected, desired, 0, order, __ATOMIC_RELAXED)
-#define WEAK_SWAPS(order) \
-    done = __atomic_compare_exchange_n(cell, &expected, desired, 1, order, __ATOMIC_RELAXED)
+#define WEAK_SWAPS(order) done = PML_WEAK_CAS(cell, &expected, desired, order)
 #define FENCES(order) __atomic_thread_fence(order)
 
 static void apply(World *w, int t, const PmlCall *call);

@@ -7,7 +7,9 @@ engine. The sources stay unchanged.
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import functools
 import os
 import re
 import shlex
@@ -18,7 +20,8 @@ from pathlib import Path
 from typing import Any
 
 # -fno-builtin-*: expanded inline, these functions would write memory without a call. Frame pointers
-# and debug information serve the reports.
+# and debug information serve the reports. GCC's link-time optimisation calls nothing: it would
+# instrument when linking, where the flag is not passed.
 COMPILE_FLAGS = (
     "-fsanitize=thread",
     # addr2line up to binutils 2.40 confuses the first two files of DWARF 5: .c instead of .pyx.
@@ -29,6 +32,7 @@ COMPILE_FLAGS = (
     "-fno-builtin-memmove",
     "-fno-builtin-memset",
     "-fno-plt",
+    "-fno-lto",
     "-U_FORTIFY_SOURCE",
     "-UNDEBUG",  # Python's own flags define it, and an assertion is worth checking here
     "-Wno-unknown-warning-option",  # for Clang, which has no -Wtsan
@@ -119,6 +123,8 @@ WRAPPED = (
 
 LINE = re.compile(r'^(?P<line>#line \d+ )"(?P<file>[^"\n]+)"$', re.MULTILINE)
 
+OF_CXX = re.compile(rb"^#\s*distutils:\s*language\s*=\s*c\+\+", re.MULTILINE)
+
 # The comment above what Cython adds to the user's code: the import of the module, and its helpers.
 # At -O2 a compiler takes longer for that than for a small module.
 CYTHONS_PART = re.compile(r"^/\* #### Code section: init_module ### \*/$", re.MULTILINE)
@@ -132,22 +138,59 @@ LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
 
 
+OF_CLANG = (
+    "tsan-instrument-read-before-write=1",
+    *("hoist-common-insts=0", "sink-common-insts=0", "enable-tail-merge=0"),
+)
+
 # Volatile accesses are compiled as plain ones, whose races are failures, or as relaxed atomics,
 # which code in the style of READ_ONCE means.
 VOLATILE = ("plain", "relaxed")
 
 
-def volatile_flags(meaning: str) -> list[str]:
-    """The compiler's flags for one of VOLATILE."""
-    if meaning not in VOLATILE:
-        raise ValueError(f"volatile is {meaning!r}; it should be one of: {', '.join(VOLATILE)}")
-    if meaning == "plain":
-        return []
-    compiler = shlex.split(os.environ.get("CC") or sysconfig.get_config_var("CC") or "cc")
+@functools.cache
+def is_clang(compiler: tuple[str, ...]) -> bool:
+    """True if this command is Clang, by what it says of its version."""
     version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
-    if "clang" in version.stdout:
-        return ["-mllvm", "-tsan-distinguish-volatile=1"]
-    return ["--param=tsan-distinguish-volatile=1"]
+    return "clang" in version.stdout
+
+
+def compiler_of(language: str) -> list[str]:
+    """The command with which setuptools compiles "c" or "c++"."""
+    variable = "CXX" if language == "c++" else "CC"
+    return shlex.split(os.environ.get(variable) or sysconfig.get_config_var(variable) or "cc")
+
+
+def checked_flags(volatile: str, compiler: Sequence[str]) -> list[str]:
+    """The flags of a checked build by a compiler; ``volatile`` is one of VOLATILE."""
+    return [*COMPILE_FLAGS, *flags_of(volatile, clang=is_clang(tuple(compiler)))]
+
+
+def flags_of(volatile: str, *, clang: bool) -> list[str]:
+    """The flags that only GCC knows, or only Clang.
+
+    Clang leaves out the read of ``x += 1`` before its write unless it is asked for both, and makes
+    one call of equal ones in two branches, which has no line then.
+    """
+    if volatile not in VOLATILE:
+        raise ValueError(f"volatile is {volatile!r}; it should be one of: {', '.join(VOLATILE)}")
+    options = [*OF_CLANG] if clang else []
+    options += ["tsan-distinguish-volatile=1"] if volatile == "relaxed" else []
+    if not clang:
+        return [f"--param={each}" for each in options]
+    return [word for each in options for word in ("-mllvm", f"-{each}")]
+
+
+def language_of(extension: Any) -> str:
+    """The language of a setuptools ``Extension``, which a comment of a .pyx file may name."""
+    for source in extension.sources:
+        suffix = Path(source).suffix
+        if suffix in (".cpp", ".cc", ".cxx"):
+            return "c++"
+        with contextlib.suppress(OSError):
+            if suffix == ".pyx" and OF_CXX.search(Path(source).read_bytes()):
+                return "c++"
+    return extension.language or "c"
 
 
 def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
@@ -158,7 +201,7 @@ def checked_extension(extension: Any, *, volatile: str = "plain") -> Any:
     inline assembly.
     """
     twin = copy.copy(extension)
-    flags = [*COMPILE_FLAGS, *volatile_flags(volatile)]
+    flags = checked_flags(volatile, compiler_of(language_of(extension)))
     twin.extra_compile_args = [*extension.extra_compile_args, *flags]
     twin.extra_link_args = [*extension.extra_link_args, *LINK_FLAGS]
     twin.define_macros = [*extension.define_macros, *MACROS]

@@ -8,13 +8,14 @@ from __future__ import annotations
 import importlib.machinery
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
 
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.extras import require
-from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, volatile_flags
+from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, flags_of
 from pulsar_ml.harness.building.disk import full_disk
 from pulsar_ml.harness.building.pyproject import NAME, read_pyproject
 
@@ -113,10 +114,20 @@ def cmake_flags(volatile: str) -> str:
     libraries = ("MODULE_LIBRARY", "SHARED_LIBRARY")
     kind = "$<TARGET_PROPERTY:TYPE>"
     is_library = f"$<OR:{','.join(f'$<STREQUAL:{kind},{each}>' for each in libraries)}>"
+    # CMake leaves out a word that it has met; the two words of an option are one behind SHELL.
+    own = [
+        f'add_compile_options("SHELL:$<$<COMPILE_LANG_AND_ID:{language},{compiler}>:{flag}>")'
+        for language in ("C", "CXX")
+        for compiler in ("GNU", "Clang")
+        for flag in re.findall(
+            r"-mllvm \S+|\S+", " ".join(flags_of(volatile, clang=compiler == "Clang"))
+        )
+    ]
     return "\n".join(
         [
             "# Written by pulsar_ml: the flags of a checked build.",
-            f"add_compile_options({' '.join((*COMPILE_FLAGS, *volatile_flags(volatile)))})",
+            f"add_compile_options({' '.join(COMPILE_FLAGS)})",
+            *own,
             f"add_compile_definitions({' '.join(f'{name}={value}' for name, value in MACROS)})",
             *(f'add_link_options("$<{is_library}:{flag}>")' for flag in LINK_FLAGS),
             "set(CMAKE_INTERPROCEDURAL_OPTIMIZATION OFF)",

@@ -134,6 +134,7 @@ static void run_once(uint64_t number)
         prepare_fibers();
     }
     E.main.depth = 0;
+    E.main.locals_from = UINTPTR_MAX;
     E.main.values = 0;
     E.main.controlled = 0;
     start_owned(&E.main);

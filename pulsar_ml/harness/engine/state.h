@@ -106,6 +106,7 @@ typedef struct Thread {
     uint32_t depth;
     uintptr_t frames[FRAMES];
     char *stack;
+    uintptr_t locals_from;        /* the lowest atomic variable on its stack; UINTPTR_MAX: none */
     uintptr_t own_stack;          /* its accesses to these STACK_BYTES concern nobody else */
     EngineCall *calls;
     int32_t calls_room;

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from pulsar_ml.errors import BuildError
 from pulsar_ml.harness.building.build import engine_identity, only_one_process
-from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, volatile_flags
+from pulsar_ml.harness.building.checked import LINK_FLAGS, MACROS, checked_flags
 from pulsar_ml.harness.building.disk import full_disk
 from pulsar_ml.harness.building.unseen import warn_of_unseen_code
 from pulsar_ml.harness.functions.source import C_TEST, TestSource, blank
@@ -101,7 +101,7 @@ def build_library(
         f"-I{PACKAGE}",
     ]
     if source.checked:
-        command += [*COMPILE_FLAGS, *volatile_flags(volatile)]
+        command += checked_flags(volatile, compiler)
         command += (f"-D{name}={value}" for name, value in MACROS)
     else:
         command += ["-O2", "-g", "-DPML_PLAIN"]

@@ -18,7 +18,10 @@ SAME_TYPE = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_
 CLASSES = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 VARIABLES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
 COUNTS = 16  # bytes in front of an object that std::make_shared allocated
-ADDRESS, FRAME_OFFSET, FRAME_END = 0x03, 0x91, 0x9C  # operations of DWARF
+ADDRESS, FRAME_POINTER, FRAME_OFFSET, FRAME_END = 0x03, 0x56, 0x91, 0x9C  # operations of DWARF
+# The bytes between a frame's end and what places in it count from: GCC counts from the end, Clang
+# from the frame pointer, above which its old value and the return address are.
+BASES: dict[tuple[int, ...], int] = {(FRAME_END,): 0, (FRAME_POINTER,): 16}
 # A function that aligns its stack anew: its frame does not end above the frame pointer.
 REALIGNS = (b"\x4c\x8d\x54\x24\x08", b"\xf3\x0f\x1e\xfa\x4c\x8d\x54\x24\x08")
 STRUCTURE = "PmlObject"  # the type of a structure in generated operations; see c_glue.py
@@ -167,12 +170,14 @@ class DebugInfo:
         """
         for low, high, die in self.functions:
             if low <= function < high:
-                if operation(die, "DW_AT_frame_base")[:1] != [FRAME_END] or self.realigns(low):
+                below = BASES.get(tuple(operation(die, "DW_AT_frame_base")))
+                if below is None or self.realigns(low):
                     return None
+                place = distance + below
                 found = {
-                    located(name_of(variable), typed(variable), distance - start)
+                    located(name_of(variable), typed(variable), place - start)
                     for variable, start in locals_of(die)
-                    if 0 <= distance - start < size_of(typed(variable)) and name_of(variable)
+                    if 0 <= place - start < size_of(typed(variable)) and name_of(variable)
                 }
                 return found.pop() if len(found) == 1 else None
         return None

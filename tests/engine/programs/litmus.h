@@ -213,3 +213,21 @@ JUDGE(sb_own)
 {
     OUTCOME(sb_own, s->a * 2 + s->b);
 }
+
+/* A variable of its own in each of two calls, in one place of the stack, on which code that the
+ * engine does not see leaves now the same value and now another one. */
+__attribute__((no_sanitize_thread, noinline)) static void leave_on_stack(void)
+{
+    static long calls;
+    volatile long left[KEPT];
+    calls++;
+    for (int i = 0; i < KEPT; i++) left[i] = calls / 3 % 2 ? 7 : 0;
+}
+
+PROGRAM(own_twice, 2, Cell x;)
+{
+    st(s->x, t, RLX);
+    store_own(7);
+    leave_on_stack();
+    store_own(7);
+}

@@ -28,6 +28,7 @@ PROGRAM(race_met, 2, Cell flag; Cell answer; long x;)
         race_fill(&s->x, 1);
     } else if (ld(s->flag, ACQ)) {
         race_fill(&s->x, 2);
+        __asm__ volatile("");  /* or Clang merges the two calls, and they have one line */
     }
 }
 /* One that reads atomically, one that writes as if it were alone. */

@@ -110,6 +110,7 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
     t->controlled = E.control;
     t->change_lock = CHANGE_FREE;
     t->own_stack = (uintptr_t)t->stack;
+    t->locals_from = UINTPTR_MAX;
     t->library = E.library_start;
     start_owned(t);
     t->done = 0;

@@ -33,7 +33,7 @@ EXPORT void __tsan_func_exit(void)
     Thread *t = current;
     if (t == NULL || t->depth == 0)
         return;
-    if (unlikely(t->controlled & HOLDS_STORES))
+    if (unlikely(t->controlled & HOLDS_STORES) || unlikely(t->locals_from != UINTPTR_MAX))
         end_frame();
     else
         t->depth--;

@@ -23,14 +23,6 @@ EXPORT void pml_python_attach(void (*after)(int ended), void (*enter)(int number
 /* The address that stands for the interpreter's lock in a trace. */
 EXPORT uintptr_t pml_python_lock(void) { return (uintptr_t)&python; }
 
-static void forget_accesses(Variable *v)
-{
-    v->write.clock = v->read.clock = 0;
-    v->readers = NONE;
-    v->n = v->is_atomic = 0;
-    v->special &= (uint8_t)~HAS_PLAIN;
-}
-
 /* The interpreter gives out this memory. Accesses to an object that was there before are nothing
  * to the new one: the interpreter's allocator orders them, whatever thread it hands memory to. */
 EXPORT void pml_python_allocated(uintptr_t address, size_t bytes)

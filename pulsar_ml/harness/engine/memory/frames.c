@@ -1,12 +1,37 @@
-/* Buffered stores to variables of functions that returned: nobody can read them any more, and their
- * place on the stack serves other functions. Plain accesses of a thread to its own stack pass the
- * buffer by, so such a store must not reach memory behind them. */
+/* Atomic variables of functions that returned, and buffered stores to them: nobody can read them
+ * any more, and their place on the stack serves other functions, the engine's own included. Plain
+ * accesses of a thread to its own stack pass the buffer by, so such a store must not reach memory
+ * behind them. */
 
 static inline int owns(const Thread *t);
 
 static inline int is_local(const Thread *t, uintptr_t address)
 {
     return address - (uintptr_t)t->stack < STACK_BYTES || address - t->own_stack < STACK_BYTES;
+}
+
+static inline void note_local(Thread *t, uintptr_t address)
+{
+    if (unlikely(is_local(t, address)) && address < t->locals_from)
+        t->locals_from = address;
+}
+
+/* The next atomic variable in a place below `end` is another one: its history begins anew, whatever
+ * memory holds there. */
+static void end_locals(Thread *t, uintptr_t end)
+{
+    if (t->locals_from >= end)
+        return;
+    t->locals_from = UINTPTR_MAX;
+    for (uint32_t i = 0; i < E.n_variables; i++) {
+        Variable *v = &E.variables[i];
+        if (!v->is_atomic || !is_local(t, v->address))
+            continue;
+        if (v->address < end)
+            forget_accesses(v);
+        else
+            note_local(t, v->address);
+    }
 }
 
 /* Where the frame of the function ends whose exit jumped to the function with the frame at `here`;
@@ -31,9 +56,15 @@ static inline uintptr_t frame_end(const Thread *t, const uintptr_t *here, uintpt
 static __attribute__((noinline)) void end_frame(void)
 {
     Thread *t = current;
-    uintptr_t end = frame_end(t, __builtin_frame_address(0), t->frames[--t->depth % FRAMES]);
+    const uintptr_t *here = __builtin_frame_address(0);
+#ifndef __OPTIMIZE__
+    here = (const uintptr_t *)here[0];   /* without optimisation it is called, by the hook */
+#endif
+    uintptr_t end = frame_end(t, here, t->frames[--t->depth % FRAMES]);
     /* Nothing else runs on the stack of a started thread that ends here: the engine leaves it. */
     int ends = t->depth == 0 && t->number >= E.config.n_threads && !owns(t);
+    if (end)
+        end_locals(t, end);
     for (uint32_t i = 0; i < t->buffer_count; i++) {
         Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
         if (!is_local(t, b->address) || (ends && b->address - (uintptr_t)t->stack < STACK_BYTES))

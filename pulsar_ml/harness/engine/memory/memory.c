@@ -122,6 +122,8 @@ static inline int is_acquire(int order)
 static inline int is_release(int order) { return order >= __ATOMIC_RELEASE; }
 static inline int is_sc(int order) { return order == __ATOMIC_SEQ_CST; }
 
+static inline void note_local(Thread *t, uintptr_t address);
+
 /* The first access of the execution, or one after bytes changed behind the model's back
  * (constructors, plain writes, code without hooks): what memory holds, known to everybody. */
 INLINED void first_message(int entries, Variable *v, uint64_t low, uint64_t high)
@@ -151,6 +153,7 @@ INLINED void first_message(int entries, Variable *v, uint64_t low, uint64_t high
 
 static __attribute__((noinline)) void restart_history(Variable *v, uint64_t low, uint64_t high)
 {
+    note_local(current, v->address);
     if (likely(E.width == 4))
         first_message(4, v, low, high);
     else

@@ -51,6 +51,14 @@ static __attribute__((noinline)) Variable *new_variable(Thread *t, Cell *cell, u
     return v;
 }
 
+static void forget_accesses(Variable *v)
+{
+    v->write.clock = v->read.clock = 0;
+    v->readers = NONE;
+    v->n = v->is_atomic = 0;
+    v->special &= (uint8_t)~HAS_PLAIN;
+}
+
 static __attribute__((noinline)) Variable *search_variable(Thread *t, uintptr_t address, uint32_t width, EngineOp op,
                                                            uint64_t pc)
 {
