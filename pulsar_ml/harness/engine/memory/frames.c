@@ -34,18 +34,26 @@ static void end_locals(Thread *t, uintptr_t end)
     }
 }
 
-/* Where the frame of the function ends whose exit jumped to the function with the frame at `here`;
- * 0: unknown. */
-static inline uintptr_t frame_end(const Thread *t, const uintptr_t *here, uintptr_t caller)
+/* Where the frame at `here` of the running function ends. GCC for aarch64 keeps the pair of frame
+ * pointer and return address at the other end of a frame. */
+#if defined(__aarch64__) && !defined(__clang__)
+#define END_OF_OWN_FRAME(here) ((uintptr_t)__builtin_dwarf_cfa())
+#else
+#define END_OF_OWN_FRAME(here) ((uintptr_t)((here) + 2))
+#endif
+
+/* Where the frame of the function ends whose exit jumped to the function with the frame at `here`,
+ * which ends at `own_end`; 0: unknown, and the frame is still there. */
+static inline uintptr_t frame_end(const Thread *t, const uintptr_t *here, uintptr_t own_end, uintptr_t caller)
 {
+    if (here[1] == caller)        /* its own frame is gone already */
+        return own_end;
 #if defined(__x86_64__)
     const uintptr_t *frame = (const uintptr_t *)here[0];
-    if (here[1] == caller)        /* its own frame is gone already */
-        return (uintptr_t)(here + 2);
     if (frame > here && is_local(t, (uintptr_t)(frame + 1)) && frame[1] == caller)
         return (uintptr_t)(frame + 2);
 #else
-    (void)t, (void)here, (void)caller;
+    (void)t;
 #endif
     return 0;
 }
@@ -60,7 +68,7 @@ static __attribute__((noinline)) void end_frame(void)
 #ifndef __OPTIMIZE__
     here = (const uintptr_t *)here[0];   /* without optimisation it is called, by the hook */
 #endif
-    uintptr_t end = frame_end(t, here, t->frames[--t->depth % FRAMES]);
+    uintptr_t end = frame_end(t, here, END_OF_OWN_FRAME(here), t->frames[--t->depth % FRAMES]);
     /* Nothing else runs on the stack of a started thread that ends here: the engine leaves it. */
     int ends = t->depth == 0 && t->number >= E.config.n_threads && !owns(t);
     if (end)
