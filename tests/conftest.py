@@ -146,7 +146,7 @@ if not HAS_GDB:
     collect_ignore.append(NEEDS_GDB)
 
 # Python threads under the engine need frames of CPython 3.11 to 3.13, and a GIL.
-NEEDS_FIBERS = ["pythreads", "free_threading/test_page.py"]
+NEEDS_FIBERS = ["pythreads", "managed_ledger/interleaved", "free_threading/test_page.py"]
 HAS_FIBERS = sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED")
 if not HAS_FIBERS:
     collect_ignore.extend(NEEDS_FIBERS)
