@@ -37,8 +37,13 @@ def decode(text: str | bytes, what: str) -> Any:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
         raise BadRecordError(
-            f"{what} is not JSON, so it is damaged or truncated: {error}"
+            f"{what} is not JSON, so it is damaged or truncated: {json_problem(error)}"
         ) from None
+
+
+def json_problem(error: Exception) -> str:
+    """Return what is wrong with a text that is no JSON, in the same words on each interpreter."""
+    return "nested too deeply" if isinstance(error, RecursionError) else str(error)
 
 
 def read_object(

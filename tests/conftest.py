@@ -64,6 +64,9 @@ LONG = (
 
 @pytest.hookimpl(tryfirst=True)  # pytest-xdist reads the marks
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    if not HAS_FIBERS:
+        left_out = tuple(f"tests/{name}" for name in TESTS_OF_FIBERS)
+        items[:] = [item for item in items if not item.nodeid.startswith(left_out)]
     for item in items:
         if item.get_closest_marker("xdist_group") is None and uses_files_of_its_module(item):
             item.add_marker(pytest.mark.xdist_group(item.path.relative_to(ROOT).as_posix()))
@@ -146,7 +149,11 @@ if not HAS_GDB:
     collect_ignore.append(NEEDS_GDB)
 
 # Python threads under the engine need frames of CPython 3.11 to 3.13, and a GIL.
-NEEDS_FIBERS = ["pythreads", "free_threading/test_page.py"]
+NEEDS_FIBERS = ["pythreads", "managed_ledger/interleaved", "free_threading/test_page.py"]
+TESTS_OF_FIBERS = (
+    "test_tutorial.py::test_from_a_python_function_to_a_deadlock",
+    "functions/test_source.py::test_options_of_a_file_in_python_are_obeyed",
+)
 HAS_FIBERS = sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED")
 if not HAS_FIBERS:
     collect_ignore.extend(NEEDS_FIBERS)
@@ -188,7 +195,8 @@ def pytest_report_header() -> list[str]:
         else f"no gdb: left out are {NEEDS_GDB} and the commands with --gdb of docs/failures.md",
         "Python threads under the engine: supported"
         if HAS_FIBERS
-        else f"no Python threads under the engine: left out are {', '.join(NEEDS_FIBERS)}",
+        else f"no Python threads under the engine: left out are "
+        f"{', '.join((*NEEDS_FIBERS, *TESTS_OF_FIBERS))}",
         "DuckDB: found" if HAS_DUCKDB else f"no DuckDB: left out are {', '.join(NEEDS_DUCKDB)}",
         f"projects left out, as tools are missing: {'; '.join(NO_PROJECTS)}"
         if NO_PROJECTS

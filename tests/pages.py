@@ -105,7 +105,10 @@ class Reader:
         command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m pulsar_ml "$@"\n')
         command.chmod(0o755)
         self.code = 0
-        inherited = ("HOME", "LANG", "TMPDIR", "CC", "CXX", "LD_LIBRARY_PATH", "JAVA_HOME")
+        inherited = (
+            *("HOME", "LANG", "TMPDIR", "CC", "CXX", "LD_LIBRARY_PATH", "JAVA_HOME"),
+            "PYTHON_GIL",  # pandas turns the GIL on elsewhere, with a warning
+        )
         self.environment = {name: os.environ[name] for name in inherited if name in os.environ}
         self.environment |= {
             "PATH": os.pathsep.join(

@@ -28,10 +28,6 @@ def test_a_bug_that_no_other_tool_finds_is_compared_with_infinity(
     assert pythreads.ratio_of_bugs() == 30
 
 
-def test_the_time_to_a_bug_is_measured() -> None:
-    assert 0 < pythreads.our_bug("waiting/queue_shutdown") < math.inf
-
-
 def test_a_tool_without_a_verdict_has_no_figure() -> None:
     command = [sys.executable, "-c", "print('no JSON')"]
     assert pythreads.run_peer("frontrun", command, "data/memoise", "test_buggy", 1, 1) == {}

@@ -371,7 +371,7 @@ def engine_run(
     options = TrialOptions(
         engine=CONTROLLED, module=str(toys_path(checked=True)), mutant=mutant, executions=60
     )
-    build_id = load_checked(options.module).BUILD_ID
+    module = load_checked(options.module)
     suites = {
         name: Suite(
             name=name,
@@ -390,8 +390,9 @@ def engine_run(
     source = Rounds(Plan(tuple(suites), 0, 24, 4, options), STRATEGIES, rounds, 0.2)
     result = InlineRunner(suites) if runner == "inline" else PoolRunner(suites, workers=2)
     store = RunStore(directory)
-    job = Job("a-run", build_id, options)
+    job = Job("a-run", module.BUILD_ID, options)
     assert run_campaign(source, job, result, store, wave_seconds=0.0).status == "finished"
+    module.select_mutant(None)  # the tests of this process share the module
     result.close()
     store.close()
     return source

@@ -15,6 +15,7 @@ from types import SimpleNamespace
 
 import pytest
 
+from pulsar_ml.harness.building import checked
 from pulsar_ml.harness.building.checked import with_whole_paths
 from pulsar_ml.harness.building.load import load_checked
 from pulsar_ml.harness.search.failure import Failure
@@ -225,6 +226,26 @@ def test_directives_name_files_by_their_whole_paths(tmp_path: Path) -> None:
         f'#line 3 "{tmp_path}/one/lock.pyx"\na();\n#line 4 "{tmp_path}/two/part.pxd"\n#line 1 "utility"\n'
         'b("#line 3");\n'
     )
+
+
+def test_without_the_gil_python_and_the_helpers_of_cython_are_no_steps(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = tmp_path / "lock.pyx"
+    lines = ['#include "Python.h"', "a();", "/* #### Code section: init_module ### */", "b();"]
+    texts = []
+    for without in (False, True):
+        monkeypatch.setattr(checked, "WITHOUT_GIL", without)
+        generated = tmp_path / "lock.c"
+        generated.write_text("\n".join(lines))
+        with_whole_paths(generated, source, [])
+        texts.append(generated.read_text())
+    assert "no_sanitize" not in texts[0]
+    before, at_a, behind = texts[1].partition("\n#undef inline\na();\n")
+    assert at_a and before.startswith(
+        '#define inline inline __attribute__((no_sanitize("thread")))'
+    )
+    assert '\n#define static static __attribute__((no_sanitize("thread")))\nb();' in behind
 
 
 def test_a_file_is_named_only_if_one_alone_is_meant(tmp_path: Path) -> None:

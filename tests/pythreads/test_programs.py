@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
 import pytest
 
+from benchmarks.pythreads import our_bug
 from pulsar_ml.harness.pythreads.check import explore_python
 
 FOLDER = Path(__file__).parent / "programs"
@@ -33,6 +35,10 @@ def test_there_are_thirty_programs() -> None:
 def test_the_bug_is_found(name: str, seed: int) -> None:
     done, _ = explore_python(program(name).test_buggy, isolated=False, shrinks=False, seed=seed)
     assert done.failure is not None
+
+
+def test_the_benchmark_measures_the_time_to_a_bug() -> None:
+    assert 0 < our_bug("waiting/queue_shutdown") < math.inf
 
 
 @pytest.mark.parametrize("name", PROGRAMS)

@@ -24,6 +24,7 @@ from pulsar_ml.harness.linearize.consistency.names import CRITERIA
 from pulsar_ml.harness.models import MODELS, CasRegister, Counter, Register, model_named
 from pulsar_ml.harness.models.model import Keyed, ModelError, at_fault, raised
 from pulsar_ml.processors import processor_count
+from pulsar_ml.versioned_json import json_problem
 
 LINEARIZABLE = "linearizable"
 
@@ -234,7 +235,8 @@ def with_initial(name: str, initial: str | None) -> Any:
         value = as_value(json.loads(initial))
     except (ValueError, RecursionError) as error:
         raise click.UsageError(
-            f"--initial {initial:.100} is not JSON ({error}); a text has quotes, as in '\"a\"'"
+            f"--initial {initial:.100} is not JSON ({json_problem(error)}); a text has quotes, "
+            "as in '\"a\"'"
         ) from None
     if type(model) is Counter and type(value) is not int:
         raise click.UsageError(f"--initial {initial}: a counter begins with an integer")

@@ -133,6 +133,18 @@ LESS_OPTIMIZED = """\
 #pragma GCC optimize("O1", "no-omit-frame-pointer")
 #endif"""
 
+# Without the GIL each count of references is an atomic operation, which would be a step, and more of
+# them are done where a helper of Cython finds its cache empty. Neither is the user's code.
+PYTHON_H = re.compile(r'^#include "Python\.h"$', re.MULTILINE)
+WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
+UNSEEN_PYTHON_H = """\
+#define inline inline __attribute__((no_sanitize("thread")))
+#include "Python.h"
+#undef inline"""
+UNSEEN_HELPERS = """
+#pragma GCC diagnostic ignored "-Wattributes"
+#define static static __attribute__((no_sanitize("thread")))"""
+
 LINK_FLAGS = tuple(f"-Wl,--wrap={symbol}" for symbol in WRAPPED)
 # pthread_create is renamed and not wrapped: libgcc refers to it weakly in the same link.
 MACROS = (("PML_CHECKED", "1"), ("pthread_create", "pml_checked_pthread_create"))
@@ -225,5 +237,9 @@ def with_whole_paths(generated: Path, source: Path, folders: Sequence[str]) -> N
 
     # A path may have bytes that are no UTF-8; the compiler gets them as they are.
     text = generated.read_text(encoding="utf-8", errors="surrogateescape")
-    text = CYTHONS_PART.sub(lambda _: LESS_OPTIMIZED, LINE.sub(whole, text))
+    text = LINE.sub(whole, text)
+    helpers = LESS_OPTIMIZED
+    if WITHOUT_GIL:
+        text, helpers = PYTHON_H.sub(UNSEEN_PYTHON_H, text), helpers + UNSEEN_HELPERS
+    text = CYTHONS_PART.sub(lambda _: helpers, text)
     generated.write_text(text, encoding="utf-8", errors="surrogateescape")

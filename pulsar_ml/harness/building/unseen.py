@@ -17,6 +17,8 @@ import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
+from pulsar_ml.harness.building.checked import WITHOUT_GIL
+
 MOST_NAMED = 8
 SIDECAR = ".unseen.json"
 INSTRUCTION = re.compile(r"^\s*([0-9a-f]+):\s+(.*?)\s*$")
@@ -27,6 +29,8 @@ ATOMIC = re.compile(
     re.VERBOSE,
 )
 FILLERS = re.compile(r"\b(cs|ds|data16|notrack|bnd)\s+")
+# Functions of Python's headers and Cython's helpers, which are not instrumented without the GIL.
+OF_PYTHON = re.compile(r"_?Py_|__Pyx_|__pyx_(find|insert)_code_object\b|__pyx_pymod_")
 STATIC_TLS = re.compile(r"R_(X86_64_TPOFF64|X86_64_TLSDESC|AARCH64_TLS_TPREL64|AARCH64_TLSDESC)\b")
 
 
@@ -44,6 +48,8 @@ def unseen_code(module: Path) -> list[str]:
     found = list(instructions(module))
     look_up(str(module), [offset for offset, _ in found])
     lines = [f"{place_in(str(module), offset)}: {text}" for offset, text in found]
+    if WITHOUT_GIL:
+        lines = [line for line in lines if not OF_PYTHON.match(line)]
     return list(dict.fromkeys([*lines, *shared_locals(module)]))
 
 
