@@ -133,8 +133,8 @@ LESS_OPTIMIZED = """\
 #pragma GCC optimize("O1", "no-omit-frame-pointer")
 #endif"""
 
-# Without the GIL each count of references is an atomic operation, which would be a step, and more of
-# them are done where a helper of Cython finds its cache empty. Neither is the user's code.
+# Without the GIL each count of references is an atomic operation, which would be a step, and a
+# helper of Cython makes more of them while its cache is empty. Neither is the user's code.
 PYTHON_H = re.compile(r'^#include "Python\.h"$', re.MULTILINE)
 WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 UNSEEN_PYTHON_H = """\
