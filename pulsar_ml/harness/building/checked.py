@@ -134,10 +134,15 @@ LESS_OPTIMIZED = """\
 #endif"""
 
 # Without the GIL each count of references is an atomic operation, which would be a step, and a
-# helper of Cython makes more of them while its cache is empty. Neither is the user's code.
+# helper of Cython makes more of them while its cache is empty. Neither is the user's code. The two
+# headers of C++ that Python.h includes have inline namespaces, so they come first.
 PYTHON_H = re.compile(r'^#include "Python\.h"$', re.MULTILINE)
 WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 UNSEEN_PYTHON_H = """\
+#ifdef __cplusplus
+#include <cmath>
+#include <cstdlib>
+#endif
 #define inline inline __attribute__((no_sanitize("thread")))
 #include "Python.h"
 #undef inline"""
