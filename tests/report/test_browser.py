@@ -229,9 +229,13 @@ def test_ten_thousand_violations_do_not_freeze_the_page(browser: Chrome, tmp_pat
     assert browser.execute_script(count) < 2_000
     assert browser.find_element(By.ID, "shown").text == "100 signatures of 10,000 shown"
     browser.find_element(By.ID, "more").click()
-    assert len(groups(browser)) == 200
+    WebDriverWait(browser, 20).until(lambda _: len(groups(browser)) == 200)
     browser.find_element(By.ID, "filter").send_keys("9999")
-    (one,) = [group for group in groups(browser) if "seed 9999 " in group.text]
+
+    def filtered(_: Chrome) -> list[WebElement]:
+        return [group for group in groups(browser) if "seed 9999 " in group.text]
+
+    (one,) = WebDriverWait(browser, 20).until(filtered)
     assert (
         "the count is 9999 behind"
         in opened(browser, one.find_element(By.TAG_NAME, "summary"), ".message").text
