@@ -339,7 +339,7 @@ class BuildExtensions(build_ext):  # type: ignore[misc]
         macros = [macro for macro in ext.define_macros if macro[0] != "PML_BUILD_ID"]
         flags = [flag for flag in ext.extra_compile_args if flag != "-Werror"]
         now = "\n".join(map(str, (*commands, macros, flags, ext.extra_link_args)))
-        file = Path(self.build_temp, f"{ext.name}{'.inplace' if self.inplace else ''}.flags")
+        file = Path(self.build_temp, f"{ext.name}.flags")
         if not file.exists() or file.read_text() != now:
             file.parent.mkdir(parents=True, exist_ok=True)
             file.write_text(now)

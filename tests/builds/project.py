@@ -36,9 +36,8 @@ def copy_project(target: Path) -> Path:
         shutil.copy2(compiled, place)
     objects = target / "build" / f"temp.{kind}"
     objects.mkdir()
-    for flags in (ROOT / "build" / objects.name).glob("*.inplace.flags"):
+    for flags in (ROOT / "build" / objects.name).glob("*.flags"):
         shutil.copy2(flags, objects / flags.name)
-        shutil.copy2(flags, objects / flags.name.replace(".inplace", ""))
     return target
 
 
