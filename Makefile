@@ -44,9 +44,10 @@ $(VENV)/installed: pyproject.toml
 	@$(STEP) "build tools" build/tools.log $(BIN)/python -m pip install --progress-bar off \
 		--upgrade pip "setuptools>=77" "cython>=3.3,<3.4" wheel
 	@$(BIN)/python tools/requirements.py > build/requirements.txt
-	@# Python compiles a module when it is first imported; compiling all takes half a minute.
+	@# Python compiles a module when it is first imported; compiling all takes half a minute. Of a
+	@# package that has no wheel here, an older version that has one will do.
 	@$(STEP) "packages" build/packages.log $(BIN)/python -m pip install --progress-bar off \
-		--no-compile --requirement build/requirements.txt
+		--no-compile --prefer-binary --requirement build/requirements.txt
 	@# An editable install by a path file: the checkout is what runs, from any directory.
 	@$(BIN)/python -c 'import pathlib, sysconfig; pathlib.Path(sysconfig.get_paths()["purelib"], "pulsar_ml.pth").write_text(str(pathlib.Path.cwd()))'
 	@# The console command, which an installed wheel brings by itself.

@@ -93,7 +93,9 @@ def test_other_keys_are_left_out_where_they_may_be_there() -> None:
     ("text", "message"),
     [
         ("[", "it is not JSON, so it is damaged or truncated"),
-        ("[" * 200_000, "it is not JSON, so it is damaged or truncated"),
+        pytest.param(
+            "[" * 200_000, "it is not JSON, so it is damaged or truncated", id="deeply nested"
+        ),
         ("[]", "it is []; it should be a JSON object"),
         ('{"version": 1}', 'it: kind is null; it should be "box"'),
         ('{"kind": "bag", "version": 1}', 'it: kind is "bag"; it should be "box"'),
