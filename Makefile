@@ -25,8 +25,8 @@ VENV := .venv
 BIN := $(VENV)/bin
 # Runs a command and shows how far it is.
 STEP := $(PYTHON) tools/progress.py
-# pytest-xdist: a process a core, and one more, as tests of Spark wait most of the time.
-WORKERS ?= $(shell expr $$(nproc) + 1)
+# pytest-xdist: a process a core, and two more, as tests of Spark and of signals wait.
+WORKERS ?= $(shell expr $$(nproc) + 2)
 
 # Sweeps and tests start hundreds of processes, each of which would compile what it imports.
 unexport PYTHONDONTWRITEBYTECODE

@@ -28,6 +28,9 @@ settings.register_profile(
 )
 settings.load_profile("pulsar_ml")
 
+# Inherited by every process that tests start: each would wait actively for linear algebra.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
 
 @pytest.fixture(scope="session")
 def toys_so() -> Path:
@@ -93,9 +96,13 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_collection_finish() -> None:
-    """Let collections of garbage pass over what thousands of tests and modules hold."""
+    """Let collections of garbage pass over what thousands of tests and modules hold.
+
+    They are rare, too: between two of them are as many objects as a test has.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(wrapper=True)
