@@ -135,7 +135,8 @@ LESS_OPTIMIZED = """\
 
 # Without the GIL each count of references is an atomic operation, which would be a step, and a
 # helper of Cython makes more of them while its cache is empty. Neither is the user's code. The two
-# headers of C++ that Python.h includes have inline namespaces, so they come first.
+# headers of C++ that Python.h includes have inline namespaces, so they come first. The user's locks
+# are seen: what the header does in place is left to the functions behind it, which are wrapped.
 PYTHON_H = re.compile(r'^#include "Python\.h"$', re.MULTILINE)
 WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 UNSEEN_PYTHON_H = """\
@@ -145,8 +146,12 @@ UNSEEN_PYTHON_H = """\
 #endif
 #define inline inline __attribute__((no_sanitize("thread")))
 #include "Python.h"
-#undef inline"""
+#undef inline
+#undef PyMutex_Lock
+#undef PyMutex_Unlock"""
 UNSEEN_HELPERS = """
+#define PyMutex_Lock _PyMutex_Lock
+#define PyMutex_Unlock _PyMutex_Unlock
 #pragma GCC diagnostic ignored "-Wattributes"
 #define static static __attribute__((no_sanitize("thread")))"""
 
