@@ -24,9 +24,11 @@ _sharing = ""
 def runs_at_once(threads: int) -> int:
     """The number of runs of ``threads`` threads that this machine makes at once.
 
-    Twice as many as its cores have room for, because the threads of a run wait for each other.
+    Twice as many as its cores have room for, and one more, because the threads of a run wait for
+    each other.
     """
-    return max(1, processor_count() // threads) * (1 if threads == 1 else 2)
+    cores = processor_count()
+    return cores if threads == 1 else -(-2 * cores // threads) + 1
 
 
 def share_cores(name: str) -> None:

@@ -11,7 +11,10 @@ import gc
 import os
 import socket
 import sys
+import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from importlib import import_module
@@ -31,7 +34,12 @@ if TYPE_CHECKING:
 
     Counters = Accumulator[dict[str, tuple[int, ...]]]
 
+Chunked = tuple[Any, ...]  # the fields of a chunk
+
 BUNCH_ROWS = 1 << 14
+SIDE_BY_SIDE = 3  # chunks that a task runs at once on real threads
+THREADS = "threads"  # the engine of trials on real threads
+OWN = threading.local()
 MARK = "ExecutorError: "  # how the driver finds the sentence in what Spark reports
 
 
@@ -119,7 +127,7 @@ def ledger_rows(
     for batch in batches:
         for index in batch.column(0).to_pylist():
             name = f"{index:06}-{uuid4().hex[:12]}"
-            result = (pa.Table.from_batches([run(place)]) for place in work.tasks[index])
+            result = (pa.Table.from_batches([rows]) for rows in run(work.tasks[index]))
             parts = [
                 ledger_of(pa.concat_tables(some))
                 for some in bunches(write_part(directory, name, result))
@@ -149,22 +157,48 @@ def rows_of(
     no_garbage()
     for batch in batches:
         for index in batch.column(0).to_pylist():
-            for place in work.tasks[index]:
-                yield run(place)
+            yield from run(work.tasks[index])
 
 
-def maker_of(work: Work, counters: Counters | None) -> Callable[[int], pa.RecordBatch]:
-    """A function from a chunk's index to its rows, which name the executor."""
+def maker_of(
+    work: Work, counters: Counters | None
+) -> Callable[[Sequence[int]], Iterator[pa.RecordBatch]]:
+    """A function from indices of chunks to their rows, which name the executor.
+
+    A task runs SIDE_BY_SIDE chunks at once, as trials on real threads take turns with the cores.
+    """
     run = runner_for(work)
     place = executor_log(os.environ, Path.cwd(), work.log)
+    takes_turns = work.options.get("engine", THREADS) == THREADS and not work.maker
+    width = SIDE_BY_SIDE if takes_turns else 1
 
-    def result(index: int) -> pa.RecordBatch:
-        rows = placed(run(work.chunks[index]), *place)
-        if counters is not None:
-            counters.add(counts_of(rows))
-        return rows
+    def result(indices: Sequence[int]) -> Iterator[pa.RecordBatch]:
+        for found in side_by_side(run, [work.chunks[index] for index in indices], width):
+            rows = placed(found, *place)
+            if counters is not None:
+                counters.add(counts_of(rows))
+            yield rows
 
     return result
+
+
+def side_by_side(
+    run: Callable[[Chunked], pa.RecordBatch], chunks: Sequence[Chunked], width: int
+) -> Iterator[pa.RecordBatch]:
+    """The rows of chunks, in their order, of which ``width`` run at once."""
+    if width == 1 or len(chunks) == 1:
+        yield from map(run, chunks)
+        return
+    under_way: deque[Future[pa.RecordBatch]] = deque()
+    try:
+        for chunk in chunks:
+            under_way.append(threads().submit(run, chunk))
+            if len(under_way) == width:
+                yield under_way.popleft().result()
+        while under_way:
+            yield under_way.popleft().result()
+    finally:
+        wait(under_way)  # of a task that failed, or was ended
 
 
 def counts_of(rows: pa.RecordBatch) -> dict[str, tuple[int, ...]]:
@@ -280,8 +314,16 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
 
 
 @cache
-def isolation() -> Isolation:
-    """The isolation of this Python worker, which Spark keeps for many tasks."""
-    from pulsar_ml.campaign.trial.isolation import Isolation
+def threads() -> ThreadPoolExecutor:
+    """Threads of this Python worker; each of them waits for its own isolation."""
+    return ThreadPoolExecutor(SIDE_BY_SIDE, "chunk")
 
-    return Isolation(echo=True)
+
+def isolation() -> Isolation:
+    """The isolation of this thread of the Python worker, which Spark keeps for many tasks."""
+    if not hasattr(OWN, "isolation"):
+        from pulsar_ml.campaign.trial.isolation import Isolation
+
+        OWN.isolation = Isolation(echo=True)
+    found: Isolation = OWN.isolation
+    return found

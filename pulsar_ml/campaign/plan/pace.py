@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from pulsar_ml.campaign.plan.plan import Chunk
 
-CHUNKS_PER_TASK = 8  # by the probe's time, which may be wrong by a factor of eight
+CHUNKS_PER_TASK = 4  # by the probe's time, which may be wrong by a factor of four
 
 
 class Pace:

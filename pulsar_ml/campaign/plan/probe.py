@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.trial.chunk import Job
@@ -12,6 +13,8 @@ from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, find_subject, select_mutant
 from pulsar_ml.errors import UsageError
+
+FREE_RUNS = 4.0  # the time of a trial with free runs, by that of one with a single run
 
 
 def check(suites: Sequence[Suite], options: TrialOptions) -> str:
@@ -39,17 +42,23 @@ def check(suites: Sequence[Suite], options: TrialOptions) -> str:
 
 
 def measure(suites: Sequence[Suite], seed: int, job: Job) -> float:
-    """Return the mean wall seconds of a trial over the suites, measured in a separate process."""
+    """Return the mean wall seconds of a trial over the suites, measured in a separate process.
+
+    A trial whose number of runs is free is measured with one run, and takes FREE_RUNS as long.
+    """
+    free = job.options.runs == 0
+    once = replace(job, options=replace(job.options, runs=1)) if free else job
     place = Isolation()
     try:
-        return sum(timed(place, suite, seed, job) for suite in suites) / len(suites)
+        # The first trial also starts the process and loads the module.
+        place.run(suites[0], Chunk(0, suites[0].name, seed, seed + 1), once)
+        seconds = sum(timed(place, suite, seed, once) for suite in suites) / len(suites)
     finally:
         place.close()
+    return seconds * FREE_RUNS if free else seconds
 
 
 def timed(place: Isolation, suite: Suite, seed: int, job: Job) -> float:
-    chunk = Chunk(0, suite.name, seed, seed + 1)
-    place.run(suite, chunk, job)  # the first run also starts the process and loads the module
     began = time.perf_counter()
-    place.run(suite, chunk, job)
+    place.run(suite, Chunk(0, suite.name, seed, seed + 1), job)
     return time.perf_counter() - began

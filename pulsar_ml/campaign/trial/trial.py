@@ -24,7 +24,12 @@ from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.result import RunResult
 from pulsar_ml.harness.subjects.subject import Instance, InvariantViolation, Subject
-from pulsar_ml.harness.subjects.threads import further_seed, run_program, run_programs
+from pulsar_ml.harness.subjects.threads import (
+    draw_program,
+    further_seed,
+    run_program,
+    run_programs,
+)
 
 PRODUCT = "pulsar_ml.operations._native"
 CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the engine
@@ -44,8 +49,8 @@ STUCK = "stuck"
 
 # Of a trial whose number of runs is free: the processor time inside runs by that around them, and
 # the longest that further runs may take, by the wall time of the trial before them.
-INSIDE = 2
-LONGEST = 4
+INSIDE = 5
+LONGEST = 10
 
 # Memory that is never given back, on real threads and under the engine.
 LEAK = "leak"
@@ -251,7 +256,8 @@ def added(first: RunResult, rest: RunResult) -> RunResult:
 
 def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions) -> Program:
     """Make the program of a seed for real threads; UsageError for what does not fit the subject."""
-    return Program.generate(subject, seed, **size_of(suite, options))
+    draw = draw_program if isinstance(subject, Subject) else Program.generate
+    return draw(subject, seed, **size_of(suite, options))
 
 
 def size_of(suite: Suite, options: TrialOptions) -> dict[str, Any]:

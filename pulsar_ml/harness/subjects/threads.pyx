@@ -159,6 +159,9 @@ def draw_program(
     cdef int64_t[16] drawn
     cdef int64_t count
     cdef int thread
+    if len(subject.operations) > MOST_OPERATIONS:
+        return Program.generate(
+            subject, seed, threads=threads, operations=operations, mix=mix, settings=settings, noise=noise)
     check_size(subject, seed, threads, operations)
     prepare_drawing(&drawing, subject, operations, mix, settings, noise)
     draw_settings(subject.table, &drawing, seed, drawn)
