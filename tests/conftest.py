@@ -16,6 +16,7 @@ from types import ModuleType
 import pytest
 from hypothesis import HealthCheck, settings
 
+from pulsar_ml.campaign.trial.supervisor import fresh_large_blocks
 from pulsar_ml.campaign.trial.trial import load_native
 from tests import ROOT
 from tests.harness.toys.build_toys import toys_path
@@ -30,6 +31,9 @@ settings.load_profile("pulsar_ml")
 
 # Inherited by every process that tests start: each would wait actively for linear algebra.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+
+# Instances of ended tests would stay in pieces of the heap, gigabytes that each fork pays for.
+fresh_large_blocks()
 
 
 @pytest.fixture(scope="session")
@@ -96,13 +100,9 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: object) -> object:
 
 
 def pytest_collection_finish() -> None:
-    """Let collections of garbage pass over what thousands of tests and modules hold.
-
-    They are rare, too: between two of them are as many objects as a test has.
-    """
+    """Let collections of garbage pass over what thousands of tests and modules hold."""
     gc.collect()
     gc.freeze()
-    gc.set_threshold(20_000, 10, 10)
 
 
 @pytest.hookimpl(wrapper=True)
