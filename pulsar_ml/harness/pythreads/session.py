@@ -107,7 +107,7 @@ def require_support() -> None:
     if not _fibers.SUPPORTED:
         version = ".".join(map(str, sys.version_info[:3]))
         raise UsageError(
-            "Python threads run under the engine on CPython 3.11 to 3.13 with a GIL, and this is "
+            "Python threads run under the engine on CPython 3.11 to 3.14 with a GIL, and this is "
             f"{version}; use python3.11 for such tests"
         )
 
@@ -163,6 +163,7 @@ def session(
         checked=semantics == "free",
         native=bool(checked_modules()),
         strict=strict,
+        contexts=bool(getattr(sys.flags, "thread_inherit_context", False)),  # 3.14 and later
     )
     with (
         events.open(),
