@@ -5,7 +5,12 @@
 #define PY_SSIZE_T_CLEAN
 #include <Python.h>
 
-#if PY_VERSION_HEX < 0x030B0000 || PY_VERSION_HEX >= 0x030F0000 || defined(Py_GIL_DISABLED)
+#ifdef Py_GIL_DISABLED
+#define OLDEST_SUPPORTED 0x030E0000
+#else
+#define OLDEST_SUPPORTED 0x030B0000
+#endif
+#if PY_VERSION_HEX < OLDEST_SUPPORTED || PY_VERSION_HEX >= 0x030F0000
 #define PULSAR_ML_NO_PYTHON_THREADS 1  /* the reason is in docs/python-threads.md */
 #endif
 
