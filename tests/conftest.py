@@ -155,13 +155,14 @@ HAS_GDB = shutil.which("gdb") is not None
 if not HAS_GDB:
     collect_ignore.append(NEEDS_GDB)
 
-# Python threads under the engine need frames of CPython 3.11 to 3.13, and a GIL.
+# Python threads under the engine need frames of CPython 3.11 to 3.14, without a GIL of 3.14.
 NEEDS_FIBERS = ["pythreads", "managed_ledger/interleaved", "free_threading/test_page.py"]
 TESTS_OF_FIBERS = (
     "test_tutorial.py::test_from_a_python_function_to_a_deadlock",
     "functions/test_source.py::test_options_of_a_file_in_python_are_obeyed",
 )
-HAS_FIBERS = sys.version_info < (3, 14) and not sysconfig.get_config_var("Py_GIL_DISABLED")
+OLDEST = (3, 14) if sysconfig.get_config_var("Py_GIL_DISABLED") else (3, 11)
+HAS_FIBERS = OLDEST <= sys.version_info[:2] <= (3, 14)
 if not HAS_FIBERS:
     collect_ignore.extend(NEEDS_FIBERS)
 

@@ -9,7 +9,9 @@ from pathlib import Path
 from tests import ROOT
 from tests.conftest import HAS_FIBERS
 
-SENTENCE = "Python threads run under the engine on CPython 3.11 to 3.13 with a GIL, and this is"
+SENTENCE = (
+    "Python threads run under the engine on CPython 3.11 to 3.14 with a GIL and on 3.14 without"
+)
 TEST = "import threading\n\n\ndef test_nothing():\n    threading.Thread(target=int).start()\n"
 
 

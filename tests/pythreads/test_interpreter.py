@@ -8,6 +8,7 @@ import sys
 import threading
 import weakref
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -113,6 +114,39 @@ def contexts() -> None:
     assert not hasattr(local, "number")
 
 
+def named_contexts() -> None:
+    """A thread has the context of its argument (3.14), else one as the interpreter is set up."""
+    variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
+    variable.set(1)
+    named: Any = {"context": contextvars.copy_context()} if sys.version_info >= (3, 14) else {}
+    variable.set(2)
+    inherited = 2 if getattr(sys.flags, "thread_inherit_context", 0) else 0
+    found: list[int] = []
+    for options in ({}, named):
+        thread = threading.Thread(target=lambda: found.append(variable.get()), **options)
+        thread.start()
+        thread.join()
+    assert found == [inherited, 1 if named else inherited]
+    assert variable.get() == 2
+
+
+def names_and_owners() -> None:
+    """A new name of a thread is not the system's, and others see who holds a reentrant lock."""
+    lock: Any = threading.RLock()
+    path = Path(f"/proc/self/task/{threading.get_native_id()}/comm")
+    before, seen = path.read_text(), []
+
+    def look() -> None:
+        threading.current_thread().name = "of the test"
+        seen.append(lock.locked() if sys.version_info >= (3, 14) else True)
+
+    with lock:
+        started(look)
+    assert seen == [True]
+    assert sys.version_info < (3, 14) or not lock.locked()
+    assert path.read_text() == before
+
+
 class Finalised:
     ended = 0
 
@@ -140,7 +174,9 @@ def collects() -> None:
     assert referred is not None
 
 
-@pytest.mark.parametrize("test", [deep, generators, contexts, collects])
+@pytest.mark.parametrize(
+    "test", [deep, generators, contexts, named_contexts, names_and_owners, collects]
+)
 def test_the_interpreter_keeps_its_rules(test: Callable[[], None]) -> None:
     executions = 10 if test is deep else 200
     done, text = explore_python(test, isolated=False, executions=executions)
@@ -150,6 +186,8 @@ def test_the_interpreter_keeps_its_rules(test: Callable[[], None]) -> None:
 def test_native_recursion_that_uses_up_the_stack_is_named() -> None:
     done, text = explore_python(exhausts_the_stack, executions=2)
     assert done.failure is not None
+    if sys.version_info >= (3, 14):
+        assert not done.failure.ended_process, text  # the interpreter knows where the stack ends
     if sys.version_info >= (3, 12) and not done.failure.ended_process:
         assert "RecursionError" in text  # the interpreter counts nested calls in C
         return

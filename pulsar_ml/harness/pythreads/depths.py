@@ -19,7 +19,7 @@ NO_NEXT = {
     "JUMP_BACKWARD",
     "JUMP_BACKWARD_NO_INTERRUPT",
 }  # what follows such an instruction is reached by jumps only
-JUMPS = {*dis.hasjrel, *dis.hasjabs}
+JUMPS = {*dis.hasjrel, *dis.hasjabs} - {dis.opmap["END_ASYNC_FOR"]}  # 3.14's names its loop
 
 
 def stack_depths(code: CodeType) -> list[int]:

@@ -41,6 +41,7 @@ KINDS = {
 CALLS = ("PRECALL", "CALL", "CALL_KW")
 ITEM_KINDS = (3, 4, 5)
 FIRST_IN_PLACE = 13  # operand of BINARY_OP: this one and later ones are +=, -= and so on
+SUBSCRIPT = 26  # but for this one of 3.14, which reads an item
 INSTALLED = ("site-packages", "dist-packages")
 PACKAGE = str(Path(__file__).resolve().parents[2])
 
@@ -92,7 +93,9 @@ class CodeUnderTest:
                 continue
             at, first = (each.offset // 2 if first < 0 else first), -1
             kind = KINDS.get(each.opname)
-            if kind is None or (each.opname == "BINARY_OP" and (each.arg or 0) < FIRST_IN_PLACE):
+            if each.opname == "BINARY_OP":
+                kind = kind_of_operation(each.arg or 0)
+            if kind is None:
                 continue
             kinds[at] = kind
             if each.opname == "CALL_KW":
@@ -106,6 +109,13 @@ class CodeUnderTest:
             if isinstance(each.argval, str) and kind not in (12, 13):
                 names[at] = sys.intern(each.argval)
         return bytes(kinds), numbers, depths, names
+
+
+def kind_of_operation(operand: int) -> int | None:
+    """Return the kind of a BINARY_OP by its operand; None for one that is no step."""
+    if operand == SUBSCRIPT:
+        return KINDS["BINARY_SUBSCR"]
+    return KINDS["BINARY_OP"] if operand >= FIRST_IN_PLACE else None
 
 
 def folders_of(name: str) -> tuple[str, ...]:

@@ -11,6 +11,7 @@ import itertools
 import logging
 import random
 import sys
+import sysconfig
 import threading
 import time
 from collections import deque
@@ -106,9 +107,10 @@ def require_support() -> None:
     """Raise UsageError unless this interpreter is one whose threads the engine can run."""
     if not _fibers.SUPPORTED:
         version = ".".join(map(str, sys.version_info[:3]))
+        without = " without one" if sysconfig.get_config_var("Py_GIL_DISABLED") else ""
         raise UsageError(
-            "Python threads run under the engine on CPython 3.11 to 3.13 with a GIL, and this is "
-            f"{version}; use python3.11 for such tests"
+            "Python threads run under the engine on CPython 3.11 to 3.14 with a GIL and on 3.14 "
+            f"without one, and this is {version}{without}; use python3.14 for such tests"
         )
 
 
@@ -163,6 +165,7 @@ def session(
         checked=semantics == "free",
         native=bool(checked_modules()),
         strict=strict,
+        contexts=bool(getattr(sys.flags, "thread_inherit_context", False)),  # 3.14 and later
     )
     with (
         events.open(),

@@ -30,7 +30,7 @@ OF_LIBRARIES = re.compile(
     r"^/usr/(local/)?(include|lib)/|/c\+\+/\d+/|/harness/(functions/glue|signatures/signatures)\.h$"
     r"|/pulsar_ml/check\.h$|/cython_utility$|/include/python3\.\d+t?/"
 )
-OF_INTERPRETER = re.compile(r"/(lib)?python3[^/]*$")  # its program or library
+OF_INTERPRETER = re.compile(r"/((lib)?python3[^/]*|python)$")  # its program or library
 OF_HARNESS = re.compile(r"^pml_(call|apply|do)(_\w+)?\b")  # what calls a test or an operation
 THREAD_START = re.compile(
     r"^std::thread::_State_impl<.*std::tuple<(?P<called>.*)> > >::_M_run\(\)$"

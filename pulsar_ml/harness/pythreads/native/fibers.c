@@ -87,12 +87,16 @@ static PyFiber *prepare_fiber(int number)
         return (PyFiber *)PyErr_NoMemory();
     if (f->ts == NULL) {
         PyThreadState *before = active;
+        int failed;
         f->ts = PyThreadState_New(host->interp);
         if (f->ts == NULL)
             return (PyFiber *)PyErr_NoMemory();
         use_state(f->ts);
         follow_state(1);
+        failed = use_stack(f->ts, f->stack, STACK_BYTES);
         use_state(before);
+        if (failed)
+            return (PyFiber *)PyErr_NoMemory();
     }
     f->thread = f->function = f->arguments = f->keywords = NULL;
     f->started = f->done = f->unwinding = f->daemon = f->active = f->in_engine = 0;

@@ -114,37 +114,37 @@ static inline void note_order(const Instruction *i, PyObject *set, uint64_t plac
 }
 
 /* A call of native code that takes or belongs to a container. */
-static int native_call(PyObject **top, const Instruction *i, uint64_t place)
+static int native_call(const StackPlace *top, const Instruction *i, uint64_t place)
 {
     int count = i->number;
 #if PY_VERSION_HEX >= 0x030D0000
-    PyObject *callable = top[-count - 2], *self = top[-count - 1], *first = NULL;
+    PyObject *callable = value_below(top, count + 2), *self = value_below(top, count + 1);
     int is_method = self != NULL;
 #else
-    int is_method = top[-count - 2] != NULL;
-    PyObject *callable = top[-count - 1 - is_method], *self = is_method ? top[-count - 1] : NULL, *first = NULL;
+    int is_method = value_below(top, count + 2) != NULL;
+    PyObject *callable = value_below(top, count + 1 + is_method), *self = is_method ? value_below(top, count + 1) : NULL;
 #endif
+    PyObject *first = count > 0 ? value_below(top, count) : NULL;
     const char *name;
     native_at(i, callable, place);
     if (is_method) {
-        first = count > 0 ? top[-count] : NULL;
         if (Py_IS_TYPE(callable, &PyMethodDescr_Type) && is_container(self)) {
             name = ((PyMethodDescrObject *)callable)->d_method->ml_name;
             return contents(self, !only_reads(name), place);
         }
         return 0;
     }
-    first = count > 0 ? top[-count] : NULL;
     if (PyCFunction_Check(callable)) {
         self = PyCFunction_GET_SELF(callable);
         if (self && is_container(self))
             return contents(self, !only_reads(((PyCFunctionObject *)callable)->m_ml->ml_name), place);
         name = ((PyCFunctionObject *)callable)->m_ml->ml_name;
-        if (count >= 2 && strncmp(name + 1, "etattr", 6) == 0 && PyUnicode_CheckExact(top[-count + 1])) {
-            PyObject *attribute = top[-count + 1];
+        if (count >= 2 && strncmp(name + 1, "etattr", 6) == 0 && PyUnicode_CheckExact(value_below(top, count - 1))) {
+            PyObject *attribute = value_below(top, count - 1);
             int writes = name[0] == 's';
             if (PyUnicode_CHECK_INTERNED(attribute) && is_variable(first, attribute, writes))
-                return step_at(first, attribute, 0, writes, writes && count > 2 ? top[-count + 2] : NULL, 1, place);
+                return step_at(first, attribute, 0, writes, writes && count > 2 ? value_below(top, count - 2) : NULL, 1,
+                               place);
             return 0;
         }
         if (first && strcmp(name, "next") == 0 && !PyGen_CheckExact(first))
@@ -175,23 +175,23 @@ static int iterate(PyObject *iterator, const Instruction *i, uint64_t place)
 }
 
 /* 0, or -1 with an exception when the execution was ended. */
-static int step_of(InterpreterFrame *frame, PyObject **top, const Instruction *i, uint64_t place)
+static int step_of(InterpreterFrame *frame, const StackPlace *top, const Instruction *i, uint64_t place)
 {
     PyObject *owner;
     switch ((Kind)i->kind) {
     case ATTRIBUTE_READ:
-        return is_variable(top[-1], i->name, 0) ? step_at(top[-1], i->name, 0, 0, NULL, 1, place) : 0;
+        return is_variable(value_below(top, 1), i->name, 0) ? step_at(value_below(top, 1), i->name, 0, 0, NULL, 1, place) : 0;
     case ATTRIBUTE_WRITE:
-        if (!is_variable(top[-1], i->name, 1))
+        if (!is_variable(value_below(top, 1), i->name, 1))
             return 0;
-        return step_at(top[-1], i->name, 0, 1, i->number ? NULL : top[-2], 1, place);
+        return step_at(value_below(top, 1), i->name, 0, 1, i->number ? NULL : value_below(top, 2), 1, place);
     case GLOBAL_READ:
         owner = frame_globals(frame);
         if (is_fixed(PyDict_GetItemWithError(owner, i->name)))
             return 0;
         return step_at(owner, i->name, 1, 0, NULL, 1, place);
     case GLOBAL_WRITE:
-        return step_at(frame_globals(frame), i->name, 1, 1, i->number ? NULL : top[-1], 1, place);
+        return step_at(frame_globals(frame), i->name, 1, 1, i->number ? NULL : value_below(top, 1), 1, place);
     case CELL_READ:
         owner = frame_local(frame, i->number);
         if (owner == NULL || !PyCell_Check(owner) || is_fixed(PyCell_GET(owner)))
@@ -199,20 +199,20 @@ static int step_of(InterpreterFrame *frame, PyObject **top, const Instruction *i
         return step_at(owner, i->name, 1, 0, NULL, 1, place);
     case CELL_WRITE:
         owner = frame_local(frame, i->number);
-        return owner && PyCell_Check(owner) ? step_at(owner, i->name, 1, 1, top[-1], 1, place) : 0;
+        return owner && PyCell_Check(owner) ? step_at(owner, i->name, 1, 1, value_below(top, 1), 1, place) : 0;
     case ITEM_READ:
-        owner = top[-i->number];
+        owner = value_below(top, i->number);
         return is_container(owner) ? contents(owner, 0, place) : 0;
     case ITEM_WRITE:
     case ITEM_DELETE:
-        owner = top[-i->number];
+        owner = value_below(top, i->number);
         return is_container(owner) ? contents(owner, 1, place) : 0;
     case CONTAINS:
-        return is_container(top[-1]) ? contents(top[-1], 0, place) : 0;
+        return is_container(value_below(top, 1)) ? contents(value_below(top, 1), 0, place) : 0;
     case IN_PLACE:
-        return is_container(top[-2]) ? contents(top[-2], 1, place) : 0;
+        return is_container(value_below(top, 2)) ? contents(value_below(top, 2), 1, place) : 0;
     case ITERATES:
-        return iterate(top[-1], i, place);
+        return iterate(value_below(top, 1), i, place);
     case CALLS:
         return native_call(top, i, place);
     case NO_STEP:

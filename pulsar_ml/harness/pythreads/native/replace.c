@@ -26,6 +26,9 @@ static Replaced replaced[] = {
     {"_thread", "RLock", "__enter__", WITH_KEYWORDS, AS(rlock_acquire), NULL, NULL, NULL},
     {"_thread", "RLock", "release", METH_NOARGS, rlock_release, TO(rlock_release), NULL, NULL},
     {"_thread", "RLock", "__exit__", METH_VARARGS, rlock_exit, NULL, NULL, NULL},
+#if PY_VERSION_HEX >= 0x030E0000
+    {"_thread", "RLock", "locked", METH_NOARGS, rlock_locked, TO(rlock_locked), NULL, NULL},
+#endif
     {"_thread", "RLock", "_is_owned", METH_NOARGS, rlock_is_owned, TO(rlock_is_owned), NULL, NULL},
     {"_thread", "RLock", "_acquire_restore", METH_VARARGS, rlock_acquire_restore, TO(rlock_acquire_restore), NULL,
      NULL},
@@ -124,16 +127,16 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     static char *names[] = {"describe_code", "on_exception", "before", "finish", "after", "thread_class",
                             "active_threads", "started_event", "new_event", "abandoned", "deque", "run_method",
                             "random", "local", "quiet", "watch", "on_native", "on_lock",
-                            "selection", "checked", "native", "strict", NULL};
+                            "selection", "checked", "native", "strict", "contexts", NULL};
     PyObject *describe, *on_exception, *before, *finish, *after, *thread_class, *threads, *started, *new,
         *abandoned, *deque, *run, *random, *local, *quiet, *watch, *on_native, *on_lock;
     unsigned int selection;
-    int checked, native, strict;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOOOIppp", names, &describe, &on_exception,
+    int checked, native, strict, contexts;
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "OOOOOOOOOOOOOOOOOOIpppp", names, &describe, &on_exception,
                                      &before, &finish, &after, &thread_class, &threads, &started, &new,
                                      &abandoned, &deque, &run, &random, &local, &quiet, &watch,
                                      &on_native, &on_lock, &selection, &checked, &native,
-                                     &strict))
+                                     &strict, &contexts))
         return NULL;
     if (session.attached) {
         PyErr_SetString(PyExc_RuntimeError, "executions of Python threads are under way already");
@@ -160,6 +163,7 @@ static PyObject *attach(PyObject *module, PyObject *arguments, PyObject *keyword
     session.on_native = Py_NewRef(on_native);
     session.on_lock = Py_NewRef(on_lock);
     session.strict = strict;
+    session.contexts = contexts;
     n_remarks = 0;
     session.number++;
     session.thread_class = Py_NewRef(thread_class);
@@ -194,6 +198,7 @@ static PyObject *detach(PyObject *module, PyObject *unused)
         fibers[i].ts = NULL;
         use_state(ts);
         follow_state(0);
+        leave_stack(ts);
         PyThreadState_Clear(ts);
         use_state(host);
         PyThreadState_Delete(ts);

@@ -55,6 +55,7 @@ static struct {
     PyObject *random;             /* the generator of the module's functions */
     PyObject *thread_class, *active_threads, *started_event, *new_event;
     int checked;                  /* semantics `free`: accesses are checked for races */
+    int contexts;                 /* a thread has a copy of the context in which it is started */
     int strict;                   /* a remark about a lock is a failure */
     int attached;
     uint32_t number;              /* of the session */

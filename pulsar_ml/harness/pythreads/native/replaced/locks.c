@@ -14,7 +14,7 @@ static struct {
     PyCFunction lock_release;
     destructor lock_free, rlock_free;
     WithKeywords rlock_acquire;
-    PyCFunction rlock_release, rlock_is_owned, rlock_acquire_restore, rlock_release_save;
+    PyCFunction rlock_release, rlock_locked, rlock_is_owned, rlock_acquire_restore, rlock_release_save;
     FastWithKeywords queue_put;
     OfClass queue_get, queue_get_nowait;
     PyCFunction get_ident, sleep, urandom, random_random, random_getrandbits, start_new_thread;
@@ -300,6 +300,13 @@ static PyObject *rlock_is_owned(PyObject *lock, PyObject *unused)
     if (running() == NULL)
         return original.rlock_is_owned(lock, unused);
     return PyBool_FromLong(owned(lock)->count && owned(lock)->owner == me->number);
+}
+
+static inline PyObject *rlock_locked(PyObject *lock, PyObject *unused)
+{
+    if (running() == NULL)
+        return original.rlock_locked(lock, unused);
+    return PyBool_FromLong(owned(lock)->count != 0);
 }
 
 static PyObject *rlock_release_save(PyObject *lock, PyObject *unused)

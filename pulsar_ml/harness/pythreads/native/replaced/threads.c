@@ -5,17 +5,18 @@ static uint32_t threads_made;     /* in this execution, for their names */
 static PyObject *run_method;      /* Thread.run */
 
 static PyObject *N_target, *N_args, *N_kwargs, *N_ident, *N_name, *N_daemonic, *N_started, *N_initialized,
-    *N_is_stopped, *N_handle, *N_invoke, *N_number, *N_run, *N_tstate_lock, *N_stderr, *N_native_id, *N_made;
+    *N_is_stopped, *N_handle, *N_invoke, *N_number, *N_run, *N_context, *N_tstate_lock, *N_stderr, *N_native_id,
+    *N_made;
 
 static int intern_names(void)
 {
     struct { PyObject **into; const char *text; } all[] = {
         {&N_target, "_target"}, {&N_args, "_args"}, {&N_kwargs, "_kwargs"}, {&N_ident, "_ident"},
         {&N_name, "_name"}, {&N_daemonic, "_daemonic"}, {&N_started, "_started"},
-        {&N_initialized, "_initialized"}, {&N_is_stopped, "_is_stopped"}, {&N_handle, "_handle"},
+        {&N_initialized, "_initialized"}, {&N_is_stopped, "_is_stopped"}, {&N_handle, HANDLE_OF_THREAD},
         {&N_invoke, "_invoke_excepthook"}, {&N_number, "_pulsar_ml_number"}, {&N_run, "run"},
         {&N_tstate_lock, "_tstate_lock"}, {&N_stderr, "_stderr"}, {&N_native_id, "_native_id"},
-        {&N_made, "_pulsar_ml_made"},
+        {&N_made, "_pulsar_ml_made"}, {&N_context, "_context"},
     };
     for (size_t i = 0; i < sizeof all / sizeof *all; i++)
         if (*all[i].into == NULL && (*all[i].into = PyUnicode_InternFromString(all[i].text)) == NULL)
@@ -50,12 +51,13 @@ static int number_of(PyObject *thread)
 
 static PyObject *thread_init(PyObject *thread, PyObject *arguments, PyObject *keywords)
 {
-    static char *names[] = {"group", "target", "name", "args", "kwargs", "daemon", NULL};
-    PyObject *group = Py_None, *target = Py_None, *name = Py_None, *args = NULL, *kwargs = NULL, *daemon = Py_None;
+    static char *names[] = {"group", "target", "name", "args", "kwargs", "daemon", CONTEXT_OF_THREAD, NULL};
+    PyObject *group = Py_None, *target = Py_None, *name = Py_None, *args = NULL, *kwargs = NULL, *daemon = Py_None,
+             *context = Py_None;
     PyObject *variables, *text, *creation, *empty = NULL;
     int failed;
-    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, "|OOOOO$O:Thread", names, &group, &target, &name, &args,
-                                     &kwargs, &daemon))
+    if (!PyArg_ParseTupleAndKeywords(arguments, keywords, CONTEXT_OF_THREAD ? "|OOOOO$OO:Thread" : "|OOOOO$O:Thread",
+                                     names, &group, &target, &name, &args, &kwargs, &daemon, &context))
         return NULL;
     if (group != Py_None) {
         PyErr_SetString(PyExc_AssertionError, "group argument must be None for now");
@@ -81,6 +83,7 @@ static PyObject *thread_init(PyObject *thread, PyObject *arguments, PyObject *ke
              PyDict_SetItem(variables, N_kwargs, kwargs) < 0 ||
              PyDict_SetItem(variables, N_daemonic, daemon != Py_None ? daemon
                             : running() && me->daemon ? Py_True : Py_False) < 0 ||
+             (CONTEXT_OF_THREAD && PyDict_SetItem(variables, N_context, context) < 0) ||
              PyDict_SetItem(variables, N_ident, Py_None) < 0 ||
              PyDict_SetItem(variables, N_native_id, Py_None) < 0 ||
              PyDict_SetItem(variables, N_started, session.new_event) < 0 ||
@@ -129,6 +132,38 @@ static int start_fiber(PyObject *thread, PyObject *function, PyObject *arguments
     return number;
 }
 
+/* The method by which a thread that has a context calls its function, from 3.14 on; None for a
+ * context of its own, which each fiber begins with. */
+static PyObject *run_in_context(PyObject *variables)
+{
+    PyObject *context = CONTEXT_OF_THREAD ? PyDict_GetItem(variables, N_context) : NULL, *found;
+    if ((context == NULL || context == Py_None) && !session.contexts)
+        return Py_NewRef(Py_None);
+    context = context && context != Py_None ? Py_NewRef(context) : PyContext_CopyCurrent();
+    found = context ? PyObject_GetAttr(context, N_run) : NULL;
+    Py_XDECREF(context);
+    return found;
+}
+
+/* start_fiber() for a thread with its context. Steals `arguments`; -1 with an exception. */
+static int start_in_context(PyObject *thread, PyObject *variables, PyObject *function, PyObject *arguments,
+                            PyObject *keywords)
+{
+    int daemon = PyDict_GetItem(variables, N_daemonic) == Py_True, number = -1;
+    PyObject *enter = arguments ? run_in_context(variables) : NULL, *all = NULL, *first;
+    if (enter == Py_None) {
+        number = start_fiber(thread, function, arguments, keywords, daemon);
+    } else if (enter && (first = PyTuple_Pack(1, function))) {
+        all = PySequence_Concat(first, arguments);
+        Py_DECREF(first);
+        number = all ? start_fiber(thread, enter, all, keywords, daemon) : -1;
+    }
+    Py_XDECREF(all);
+    Py_XDECREF(enter);
+    Py_XDECREF(arguments);
+    return number;
+}
+
 static PyObject *thread_start(PyObject *thread, PyObject *unused)
 {
     PyObject *variables, *target, *run, *number, *ident, *args, *kwargs;
@@ -167,15 +202,12 @@ static PyObject *thread_start(PyObject *thread, PyObject *unused)
     args = PyDict_GetItem(variables, N_args);
     kwargs = PyDict_GetItem(variables, N_kwargs);
     run = PyDict_GetItem(variables, N_run) ? NULL : _PyType_Lookup(Py_TYPE(thread), N_run);
-    started = PyDict_GetItem(variables, N_daemonic) == Py_True;
     if (run == run_method && target && target != Py_None && args && kwargs) {
         /* The method run() of the class would do nothing but call the target. */
-        PyObject *tuple = PySequence_Tuple(args);
-        started = tuple ? start_fiber(thread, target, tuple, kwargs, started) : -1;
-        Py_XDECREF(tuple);
+        started = start_in_context(thread, variables, target, PySequence_Tuple(args), kwargs);
     } else {
         PyObject *method = PyObject_GetAttr(thread, N_run);
-        started = method ? start_fiber(thread, method, no_arguments, NULL, started) : -1;
+        started = method ? start_in_context(thread, variables, method, Py_NewRef(no_arguments), NULL) : -1;
         Py_XDECREF(method);
     }
     Py_DECREF(variables);
@@ -267,10 +299,10 @@ static Py_hash_t thread_hash(PyObject *thread)
     Py_hash_t hash = -1;
     if (variables == NULL) {
         PyErr_Clear();
-        return _Py_HashPointer(thread);
+        return Py_HashPointer(thread);
     }
     creation = PyDict_GetItemWithError(variables, N_made);
-    hash = creation ? (Py_hash_t)PyLong_AsLong(creation) : _Py_HashPointer(thread);
+    hash = creation ? (Py_hash_t)PyLong_AsLong(creation) : Py_HashPointer(thread);
     Py_DECREF(variables);
     return hash;
 }
@@ -280,12 +312,16 @@ static PyObject *thread_hash_method(PyObject *thread, PyObject *unused)
     return PyLong_FromSsize_t(thread_hash(thread));
 }
 
+/* The name of a fiber is nothing to the system. */
+static PyObject *thread_set_os_name(PyObject *thread, PyObject *unused) { Py_RETURN_NONE; }
+
 static PyMethodDef thread_methods[] = {
     {"__hash__", thread_hash_method, METH_NOARGS, NULL},
     {"__init__", (PyCFunction)(void *)thread_init, METH_VARARGS | METH_KEYWORDS, NULL},
     {"start", thread_start, METH_NOARGS, NULL},
     {"join", (PyCFunction)(void *)thread_join, METH_VARARGS | METH_KEYWORDS, NULL},
     {"is_alive", thread_is_alive, METH_NOARGS, NULL},
+    {"_set_os_name", thread_set_os_name, METH_NOARGS, NULL},   /* from 3.14 on */
     {NULL, NULL, 0, NULL},
 };
 
