@@ -118,11 +118,13 @@ def named_contexts() -> None:
     """A thread has the context of its argument (3.14), else one as the interpreter is set up."""
     variable: contextvars.ContextVar[int] = contextvars.ContextVar("variable", default=0)
     variable.set(1)
-    named: Any = {"context": contextvars.copy_context()} if sys.version_info >= (3, 14) else {}
+    named: dict[str, Any] = {}
+    if sys.version_info >= (3, 14):
+        named["context"] = contextvars.copy_context()
     variable.set(2)
     inherited = 2 if getattr(sys.flags, "thread_inherit_context", 0) else 0
     found: list[int] = []
-    for options in ({}, named):
+    for options in (dict[str, Any](), named):
         thread = threading.Thread(target=lambda: found.append(variable.get()), **options)
         thread.start()
         thread.join()

@@ -62,7 +62,10 @@ static inline InterpreterFrame *python_frame(InterpreterFrame *frame) { return f
 static inline InterpreterFrame *outer_frame(InterpreterFrame *frame) { return python_frame(frame->previous); }
 #if PY_VERSION_HEX >= 0x030D0000
 static inline InterpreterFrame *top_frame(PyThreadState *ts) { return python_frame(ts->current_frame); }
-static inline PyCodeObject *frame_code(InterpreterFrame *frame) { return (PyCodeObject *)object_at(frame->f_executable); }
+static inline PyCodeObject *frame_code(InterpreterFrame *frame)
+{
+    return (PyCodeObject *)object_at(frame->f_executable);
+}
 #else
 static inline InterpreterFrame *top_frame(PyThreadState *ts) { return python_frame(ts->cframe->current_frame); }
 static inline PyCodeObject *frame_code(InterpreterFrame *frame) { return frame->f_code; }

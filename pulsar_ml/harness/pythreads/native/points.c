@@ -122,7 +122,8 @@ static int native_call(const StackPlace *top, const Instruction *i, uint64_t pla
     int is_method = self != NULL;
 #else
     int is_method = value_below(top, count + 2) != NULL;
-    PyObject *callable = value_below(top, count + 1 + is_method), *self = is_method ? value_below(top, count + 1) : NULL;
+    PyObject *callable = value_below(top, count + 1 + is_method);
+    PyObject *self = is_method ? value_below(top, count + 1) : NULL;
 #endif
     PyObject *first = count > 0 ? value_below(top, count) : NULL;
     const char *name;
@@ -180,7 +181,8 @@ static int step_of(InterpreterFrame *frame, const StackPlace *top, const Instruc
     PyObject *owner;
     switch ((Kind)i->kind) {
     case ATTRIBUTE_READ:
-        return is_variable(value_below(top, 1), i->name, 0) ? step_at(value_below(top, 1), i->name, 0, 0, NULL, 1, place) : 0;
+        owner = value_below(top, 1);
+        return is_variable(owner, i->name, 0) ? step_at(owner, i->name, 0, 0, NULL, 1, place) : 0;
     case ATTRIBUTE_WRITE:
         if (!is_variable(value_below(top, 1), i->name, 1))
             return 0;
