@@ -48,8 +48,8 @@ class PrometheusCollector:
     """A custom collector: ``prometheus_client.REGISTRY.register(PrometheusCollector(registry))``.
 
     Each collection reads the registry once. Rates and evictions refer to the last whole period,
-    like in Pulsar, where a period has 60 s. ``clock`` answers nanoseconds. Every value has the label
-    ``cluster``.
+    like in Pulsar, where a period has 60 s. ``clock`` answers nanoseconds. Every value has the
+    label ``cluster``.
 
     Raises UsageError when prometheus_client is not installed.
     """
