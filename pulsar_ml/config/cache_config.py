@@ -136,14 +136,18 @@ class CacheConfig:
         setting = BY_KEY[key]
         derived: dict[str, Callable[[], Value]] = {
             "cache_size_mb": lambda: self.cache_size_bytes() // MB,
-            "continue_caching_added_entries_after_last_active_cursor_leaves_millis": (
-                lambda: 2 * self.cache_eviction_time_threshold_millis
-            ),
             "max_ack_state_in_bytes_to_persist": lambda: self.ack_state_bytes_to_persist,
         }
         always: dict[str, Callable[[], Value]] = {
             "cache_eviction_interval_ms": lambda: self.eviction_interval_ms,
             "cache_eviction_by_mark_deleted_position": lambda: self.evicts_by_mark_deleted_position,
+            "cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times": (
+                lambda: self.max_requeue_count
+            ),
+            "cache_eviction_time_threshold_millis_max": lambda: self.expected_reads_threshold_ms,
+            "continue_caching_added_entries_after_last_active_cursor_leaves_millis": (
+                lambda: self.continue_caching_ms
+            ),
             "delayed_delivery_prune_min_interval_millis": (
                 lambda: self.delayed_delivery_prune_interval_ms
             ),
@@ -187,6 +191,13 @@ class CacheConfig:
         )
 
     @property
+    def max_requeue_count(self) -> int:
+        """The most times that a pass keeps an entry with remaining expected reads."""
+        if not self.cache_eviction_by_expected_read_count:
+            return 0
+        return self.cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times
+
+    @property
     def evicts_by_mark_deleted_position(self) -> bool:
         return (
             self.cache_eviction_by_mark_deleted_position
@@ -221,15 +232,12 @@ class CacheConfig:
 
         Without cacheEvictionByExpectedReadCount, expected reads do not extend the time to live.
         """
-        extensions = (
-            self.cache_eviction_extend_ttl_of_entries_with_remaining_expected_reads_max_times
-        )
         return {
             "max_size": self.cache_size_bytes(),
             "watermark": self.cache_eviction_watermark,
             "time_threshold_ms": self.cache_eviction_time_threshold_millis,
             "time_threshold_max_ms": self.expected_reads_threshold_ms,
-            "max_requeue_count": extensions if self.cache_eviction_by_expected_read_count else 0,
+            "max_requeue_count": self.max_requeue_count,
             "extend_ttl_of_recently_accessed": self.cache_eviction_extend_ttl_of_recently_accessed,
         }
 

@@ -18,37 +18,38 @@ if TYPE_CHECKING:
 class Periods:
     """The growth of the quantities over the last whole period. Thread-safe.
 
-    A period ends at the first update after its seconds are over, so it may be longer. Before the
-    end of the first period the growth is 0.
+    A period ends at the first update after its time is over, so it may be longer. Before the end of
+    the first period the growth is 0.
     """
 
-    def __init__(self, seconds: float, clock: Callable[[], float], first: Quantities) -> None:
-        self.seconds = seconds
+    def __init__(self, length_ms: int, clock: Callable[[], int], first: Quantities) -> None:
+        self.length_ns = length_ms * 1_000_000
         self.clock = clock
         self.lock = threading.Lock()
         self.started = clock()
         self.first = first
         self.growth: dict[str, int] = {}
-        self.duration = 0.0
+        self.duration_ns = 0
 
-    def update(self, quantities: Quantities) -> tuple[Quantities, float]:
-        """Takes the present quantities; returns the growth in the last period and its seconds."""
+    def update(self, quantities: Quantities) -> tuple[Quantities, int]:
+        """Takes the present quantities; returns the growth in the last period and its length."""
         with self.lock:
             now = self.clock()
-            if now - self.started >= self.seconds:
+            if now - self.started >= self.length_ns:
                 self.growth = {
                     name: number - self.first.get(name, 0) for name, number in quantities.items()
                 }
-                self.duration = now - self.started
+                self.duration_ns = now - self.started
                 self.started, self.first = now, quantities
-            return self.growth, self.duration
+            return self.growth, self.duration_ns
 
 
 class PrometheusCollector:
     """A custom collector: ``prometheus_client.REGISTRY.register(PrometheusCollector(registry))``.
 
     Each collection reads the registry once. Rates and evictions refer to the last whole period,
-    like in Pulsar, where a period has 60 s. Every value has the label ``cluster``.
+    like in Pulsar, where a period has 60 s. ``clock`` answers nanoseconds. Every value has the
+    label ``cluster``.
 
     Raises UsageError when prometheus_client is not installed.
     """
@@ -58,8 +59,8 @@ class PrometheusCollector:
         registry: Registry,
         *,
         cluster: str = "standalone",
-        period_seconds: float = 60.0,
-        clock: Callable[[], float] = time.monotonic,
+        period_ms: int = 60_000,
+        clock: Callable[[], int] = time.monotonic_ns,
     ) -> None:
         try:
             import prometheus_client.core
@@ -67,12 +68,12 @@ class PrometheusCollector:
             raise UsageError(
                 "prometheus_client is not installed: pip install 'pulsar_ml[metrics]'"
             ) from None
-        if period_seconds <= 0:
-            raise UsageError(f"period_seconds={period_seconds!r} should be above 0")
+        if period_ms <= 0:
+            raise UsageError(f"period_ms={period_ms!r} should be above 0")
         self.families = prometheus_client.core
         self.registry = registry
         self.cluster = cluster
-        self.periods = Periods(period_seconds, clock, registry.read())
+        self.periods = Periods(period_ms, clock, registry.read())
 
     def describe(self) -> list[Metric]:
         """No metrics: prometheus_client then registers the collector without collecting."""
@@ -80,14 +81,14 @@ class PrometheusCollector:
 
     def collect(self) -> Iterator[Metric]:
         quantities = self.registry.read()
-        growth, seconds = self.periods.update(quantities)
+        growth, duration_ns = self.periods.update(quantities)
         for family in FAMILIES:
             number: float | None = family.term.of(quantities)
             if number is not None:
                 if family.kind in ("rate", "period"):
                     number = family.term.of(growth) or 0
                 if family.kind == "rate":
-                    number = number / seconds if seconds else 0.0
+                    number = number * 1e9 / duration_ns if duration_ns else 0.0
                 yield self.metric(family, number)
         for gauge in self.registry.labelled:
             if gauge.exporter == "opentelemetry":

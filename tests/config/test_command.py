@@ -7,6 +7,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from click.testing import CliRunner, Result
 
 from pulsar_ml.cli import COMMANDS, main
@@ -31,19 +32,61 @@ def test_explain_prints_every_setting_with_value_and_place() -> None:
     assert "Withouteffect:cacheEvictionByExpectedReadCountisoff." in flat.replace("│", "")
 
 
-def test_explain_prints_effective_values_where_none_is_set() -> None:
-    for part, value in (("AckStateInBytes", "5242880 bytes"), ("ContinueCaching", "2000 ms")):
-        assert f"{value} (derived)" in call("--explain", "--key", part).output
-    assert "none" not in call("--explain").output.replace("│", " ").split()
+SIZE = f"{CacheConfig().cache_size_bytes() // 2**20} MB (derived)"
+EXTENSIONS = "managedLedgerCacheEvictionExtendTTLOfEntriesWithRemainingExpectedReadsMaxTimes"
+GRACE = "managedLedgerContinueCachingAddedEntriesAfterLastActiveCursorLeavesMillis"
+LONGEST = "managedLedgerCacheEvictionTimeThresholdMillisMax"
+DERIVED = (
+    ("managedLedgerCacheSizeMB", "", SIZE),
+    ("managedLedgerCacheSizeMB", "managedLedgerCacheSizeMB=7", "7 MB"),
+    (GRACE, "", "2000 ms (derived)"),
+    (GRACE, "managedLedgerCacheEvictionTimeThresholdMillis=300", "600 ms (derived)"),
+    (GRACE, "cacheEvictionByExpectedReadCount=false", "0 ms (derived)"),
+    (GRACE, f"{GRACE}=5", "5 ms"),
+    ("managedLedgerMaxAckStateInBytesToPersist", "", "5242880 bytes (derived)"),
+    (
+        "managedLedgerMaxAckStateInBytesToPersist",
+        "managedLedgerMaxUnackedRangesToPersist=7",
+        "no limit (derived)",
+    ),
+    ("managedLedgerCacheEvictionIntervalMs", "", "10 ms"),
+    (
+        "managedLedgerCacheEvictionIntervalMs",
+        "managedLedgerCacheEvictionFrequency=50",
+        "20 ms (derived)",
+    ),
+    ("delayedDeliveryPruneMinIntervalMillis", "", "50 ms (derived)"),
+    (
+        "delayedDeliveryPruneMinIntervalMillis",
+        "delayedDeliveryTickTimeMillis=8",
+        "8 ms (derived)",
+    ),
+    (
+        "cacheEvictionByMarkDeletedPosition",
+        "cacheEvictionByMarkDeletedPosition=true",
+        "false (derived)",
+    ),
+    (EXTENSIONS, "", "5 times"),
+    (EXTENSIONS, "cacheEvictionByExpectedReadCount=false", "0 times (derived)"),
+    (LONGEST, "", "5000 ms"),
+    (LONGEST, "managedLedgerCacheEvictionTimeThresholdMillis=8000", "8000 ms (derived)"),
+)
 
 
-def test_explain_prints_that_a_number_of_ranges_leaves_bytes_without_a_limit(
-    tmp_path: Path,
+@pytest.mark.parametrize("key, line, shown", DERIVED)
+def test_explain_prints_the_value_that_holds(
+    key: str, line: str, shown: str, tmp_path: Path
 ) -> None:
     file = tmp_path / "broker.conf"
-    file.write_text("managedLedgerMaxUnackedRangesToPersist=7\n")
-    result = call("--explain", "--key", "AckStateInBytes", "--broker-conf", str(file))
-    assert "no limit" in result.output
+    file.write_text(f"{line}\n")
+    output = call("--explain", "--key", key, "--broker-conf", str(file)).output
+    assert f"{key}\n  = {shown} (default " in output
+
+
+def test_every_derived_default_is_explained_by_a_value() -> None:
+    unset = {key for key, line, _ in DERIVED if not line}
+    assert {setting.key for setting in SETTINGS if setting.derived} <= unset
+    assert "none" not in call("--explain").output.replace("│", " ").split()
 
 
 def test_keys_are_chosen_by_a_part_of_their_name() -> None:

@@ -23,6 +23,9 @@ UNITLESS = re.compile(
     r"(?:^|_)(now|time|timestamp|timeout|interval|deadline|delay|duration|grace|age|idle|expiry"
     r"|deliver_at|leaves|threshold)$"
 )
+# A moment: of the monotonic clock in nanoseconds, or of the clock of messages in milliseconds. All
+# other times are durations.
+MOMENT = re.compile(r"^(?:now|timestamp|deliver_at|next_\w+)_(ms|ns)$")
 WHOLE = {"int", "SupportsIndex", "_Numbers"}
 # The only names of a single stored position and of several.
 POSITION, POSITIONS = "_At", "_Positions"
@@ -76,6 +79,20 @@ def times_are_whole_numbers_with_a_unit(sources: Sources) -> list[str]:
             found.append(f"{each} is a time and no whole number")
         elif UNITLESS.search(each.name) and each.kind in WHOLE | {"float"}:
             found.append(f"{each} has no unit; end it with _ms or _ns")
+    return found
+
+
+def a_unit_says_which_clock(sources: Sources) -> list[str]:
+    """Durations are ``_ms``; the moments of a class are of one clock, and so of one unit."""
+    found = []
+    units: dict[str, str] = {}
+    for each in names(sources):
+        if moment := MOMENT.search(each.name):
+            owner = each.owner.partition(".")[0]
+            if units.setdefault(owner, moment[1]) != moment[1]:
+                found.append(f"{each} is of another clock than the moments before it")
+        elif each.name.endswith("_ns"):
+            found.append(f"{each} is a duration in nanoseconds; durations end with _ms")
     return found
 
 

@@ -30,6 +30,14 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {face.STUB: "class A(NamedTuple):\n    timestamp: int\n"},
         {face.STUB: "class A(NamedTuple):\n    timestamp_ns: float\n"},
     ]),
+    (face.a_unit_says_which_clock, [
+        {face.STUB: "class A:\n    def f(self, *, now_ms: int) -> None: ...\n"
+                    "    def g(self, *, now_ns: int) -> None: ...\n"},
+        {face.STUB: "class A(NamedTuple):\n    timestamp_ns: int\n    deliver_at_ms: int\n"},
+        {face.STUB: "class A:\n    def f(self, timeout_ns: int) -> None: ...\n"},
+        {face.STUB: "class A:\n    def f(self, now_ms: int) -> None: ...\n"
+                    "    def next_expiry_ns(self) -> int | None: ...\n"},
+    ]),
     (face.positions_have_one_name, [
         {face.STUB: "class A:\n    def f(self, at: _At) -> None: ...\n"},
         {face.STUB: "class A:\n    def f(self, before: _At | None = None) -> None: ...\n"},
@@ -297,8 +305,10 @@ def test_names_of_the_face_that_are_right() -> None:
         "class A(NamedTuple):\n    timestamp_ns: int\n    age: str\n\n"
         "class B:\n    def reset_tick_time(self, tick_time_ms: SupportsIndex) -> None: ...\n"
         "    def f(self, position: _At, *, now_ns: int | None = None) -> bool: ...\n"
+        "\nclass C:\n"
         "    def g(self, positions: _Positions, deliver_at_ms: _Numbers) -> int: ...\n"
     )
     assert len(list(face.names({face.STUB: right}))) == 8
     assert face.times_are_whole_numbers_with_a_unit({face.STUB: right}) == []
+    assert face.a_unit_says_which_clock({face.STUB: right}) == []
     assert face.positions_have_one_name({face.STUB: right}) == []

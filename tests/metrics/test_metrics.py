@@ -53,11 +53,14 @@ OURS = {"pulsar.broker.managed_ledger.cache.pinned.size", "pulsar_ml_cache_pinne
 Points = dict[tuple[tuple[str, object], ...], float]
 
 
+SECOND = 1_000_000_000
+
+
 class Clock:
     def __init__(self) -> None:
-        self.now = 100.0
+        self.now = 100 * SECOND
 
-    def __call__(self) -> float:
+    def __call__(self) -> int:
         return self.now
 
 
@@ -99,7 +102,7 @@ class Exports:
 
 def disagreements(exports: Exports, counted: Mapping[str, int]) -> list[str]:
     """Differences between the exports and the test's own counts, after a period of 60 s."""
-    exports.clock.now += 60.0
+    exports.clock.now += 60 * SECOND
     first = {name: points for name, (_, points) in exports.opentelemetry().items()}
     second = exports.prometheus()
     cache = "pulsar.broker.managed_ledger.cache"
@@ -293,8 +296,8 @@ def test_rates_are_those_of_the_last_whole_period() -> None:
     registry.add(lambda: dict(hits))
     exports = Exports(registry)
     rates = []
-    for seconds, more in ((59.0, 30), (1.0, 30), (30.0, 90), (50.0, 30)):
-        exports.clock.now += seconds
+    for seconds, more in ((59, 30), (1, 30), (30, 90), (50, 30)):
+        exports.clock.now += seconds * SECOND
         hits["hits"] += more
         rates.append(exports.prometheus()["pulsar_ml_cache_hits_rate"])
     assert rates == [0.0, 1.0, 1.0, 1.5]
@@ -409,4 +412,4 @@ def test_an_absent_library_is_named(library: str, use: str) -> None:
 
 def test_a_period_without_length_is_refused() -> None:
     with pytest.raises(UsageError, match="should be above 0"):
-        PrometheusCollector(Registry(), period_seconds=0)
+        PrometheusCollector(Registry(), period_ms=0)

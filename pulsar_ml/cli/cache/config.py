@@ -102,6 +102,7 @@ def json_text(settings: Sequence[Setting], reading: Reading) -> str:
             "key": setting.key,
             "name": setting.name,
             "value": getattr(reading.config, setting.name),
+            "effective": reading.config.effective(setting.key),
             "default": setting.default,
             "unit": setting.unit,
             "type": setting.kind.__name__,
