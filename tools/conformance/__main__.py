@@ -11,6 +11,7 @@ import sys
 from collections import Counter
 from pathlib import Path
 
+from pulsar_ml.campaign.trial.supervisor import fresh_large_blocks
 from tools.conformance import metrics
 from tools.conformance.compare import Difference, answers_of, differences, minimised
 from tools.conformance.java import NoJava, Release, releases
@@ -85,6 +86,7 @@ def store(found: list[Release]) -> None:
 
 
 def main() -> int:
+    fresh_large_blocks()  # caches of thousands of traces would stay in pieces of the heap
     options = parsed_options()
     try:
         found = releases(ROOT / "build" / "conformance")
