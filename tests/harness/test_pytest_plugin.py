@@ -241,7 +241,9 @@ def test_without_the_gil_python_and_the_helpers_of_cython_are_no_steps(
         with_whole_paths(generated, source, [])
         texts.append(generated.read_text())
     assert "no_sanitize" not in texts[0]
-    before, at_a, behind = texts[1].partition("\n#undef inline\na();\n")
+    before, at_a, behind = texts[1].partition("\na();\n")
+    assert before.endswith("\n#undef inline\n#undef PyMutex_Lock\n#undef PyMutex_Unlock")
+    assert "\n#define PyMutex_Lock _PyMutex_Lock\n" in behind
     assert at_a and '\n#define inline inline __attribute__((no_sanitize("thread")))\n' in before
     assert '\n#define static static __attribute__((no_sanitize("thread")))\nb();' in behind
 

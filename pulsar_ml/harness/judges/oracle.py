@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sysconfig
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -15,6 +16,7 @@ Judge = Callable[[Explorer], str]
 # over executions from another process must not take it for a hang of the code under test.
 ON_JUDGING: list[Callable[[bool], object]] = []
 MANY = 50_000  # new objects; to scan so many takes a millisecond or two
+GENERATIONS = not sysconfig.get_config_var("Py_GIL_DISABLED")  # without the GIL there is one
 
 
 def run_judged(explorer: Explorer, first: int, count: int, judge: Judge | None) -> tuple[int, str]:
@@ -61,7 +63,7 @@ def no_collections() -> Iterator[None]:
     finally:
         if collects:
             # Counting what the program itself has frozen takes longer than to scan a few objects.
-            if gc.get_count()[0] > MANY and gc.get_freeze_count() == 0:
+            if GENERATIONS and gc.get_count()[0] > MANY and gc.get_freeze_count() == 0:
                 gc.freeze()
                 gc.unfreeze()  # moves all objects to the oldest generation
             gc.enable()
