@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import shutil
 import signal
@@ -103,6 +104,17 @@ def pytest_collection_finish() -> None:
     """Let collections of garbage pass over what thousands of tests and modules hold."""
     gc.collect()
     gc.freeze()
+
+
+# Without the GIL a collection begins when there are a quarter more objects than before, and what
+# tests leave in cycles may have gigabytes of native memory by then.
+TESTS_OF_COLLECTION = 50 if sysconfig.get_config_var("Py_GIL_DISABLED") else 0
+TESTS_ENDED = itertools.count(1)
+
+
+def pytest_runtest_logfinish() -> None:
+    if TESTS_OF_COLLECTION and next(TESTS_ENDED) % TESTS_OF_COLLECTION == 0:
+        gc.collect()
 
 
 @pytest.hookimpl(wrapper=True)
