@@ -38,8 +38,6 @@ Chunked = tuple[Any, ...]  # the fields of a chunk
 
 BUNCH_ROWS = 1 << 14
 SIDE_BY_SIDE = 3  # chunks that a task runs at once on real threads
-THREADS = "threads"  # the engine of trials on real threads
-OWN = threading.local()
 MARK = "ExecutorError: "  # how the driver finds the sentence in what Spark reports
 
 
@@ -169,8 +167,10 @@ def maker_of(
     """
     run = runner_for(work)
     place = executor_log(os.environ, Path.cwd(), work.log)
-    takes_turns = work.options.get("engine", THREADS) == THREADS and not work.maker
-    width = SIDE_BY_SIDE if takes_turns else 1
+    from pulsar_ml.campaign.trial.trial import CONTROLLED
+
+    alone = bool(work.maker) or work.options.get("engine") == CONTROLLED
+    width = 1 if alone else SIDE_BY_SIDE
 
     def result(indices: Sequence[int]) -> Iterator[pa.RecordBatch]:
         for found in side_by_side(run, [work.chunks[index] for index in indices], width):
@@ -306,7 +306,9 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
     def run(fields: tuple[Any, ...]) -> pa.RecordBatch:
         chunk = Chunk(*fields)
         try:
-            return isolation().run(suites[chunk.suite], chunk, job, attempt=attempt)
+            return isolation(threading.get_ident()).run(
+                suites[chunk.suite], chunk, job, attempt=attempt
+            )
         except BuildMismatchError as error:
             raise ExecutorError(str(error)) from error
 
@@ -319,11 +321,9 @@ def threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(SIDE_BY_SIDE, "chunk")
 
 
-def isolation() -> Isolation:
-    """The isolation of this thread of the Python worker, which Spark keeps for many tasks."""
-    if not hasattr(OWN, "isolation"):
-        from pulsar_ml.campaign.trial.isolation import Isolation
+@cache
+def isolation(thread: int) -> Isolation:
+    """The isolation of a thread of this Python worker, which Spark keeps for many tasks."""
+    from pulsar_ml.campaign.trial.isolation import Isolation
 
-        OWN.isolation = Isolation(echo=True)
-    found: Isolation = OWN.isolation
-    return found
+    return Isolation(echo=True)

@@ -14,7 +14,7 @@ from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, find_subject, select_mutant
 from pulsar_ml.errors import UsageError
 
-FREE_RUNS = 4.0  # the time of a trial with free runs, by that of one with a single run
+FREE_RUNS = 4.0  # about the time of a trial with free runs, by that of one with a single run
 
 
 def check(suites: Sequence[Suite], options: TrialOptions) -> str:

@@ -203,7 +203,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     "--chunk-size",
     type=click.IntRange(1),
     group=CHUNKS,
-    help="Seeds of a chunk.  [default: an eighth of a task's time]",
+    help="Seeds of a chunk.  [default: a quarter of a task's time]",
 )
 @option(
     "--chunk-seconds",

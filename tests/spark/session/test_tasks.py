@@ -8,6 +8,8 @@ import sys
 import zipfile
 from dataclasses import replace
 from pathlib import Path
+from threading import Barrier
+from typing import Any
 
 import pyarrow as pa
 import pytest
@@ -19,7 +21,15 @@ from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
 from pulsar_ml.distributed.runner import failed_tasks, failed_wave
 from pulsar_ml.distributed.shipping import link_installed, pack, sources
-from pulsar_ml.distributed.tasks import MARK, ExecutorError, Work, rows_of, runner_for, work_for
+from pulsar_ml.distributed.tasks import (
+    MARK,
+    ExecutorError,
+    Work,
+    rows_of,
+    runner_for,
+    side_by_side,
+    work_for,
+)
 from pulsar_ml.errors import UsageError
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 from tests.harness.toys.build_toys import toys_path
@@ -164,3 +174,28 @@ def test_suites_that_cannot_be_sent_are_refused() -> None:
     for name in ("nowhere_at_all", "sys"):
         with pytest.raises(UsageError, match="executors cannot have it"):
             sources(name)
+
+
+def test_chunks_run_side_by_side_and_keep_their_order() -> None:
+    together = Barrier(3)
+
+    def run(chunk: tuple[Any, ...]) -> Any:
+        together.wait(60)  # breaks unless three are under way
+        return chunk[0]
+
+    chunks = [(number,) for number in range(6)]
+    found: Any = side_by_side(run, chunks, 3)
+    assert list(found) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_the_failure_of_a_chunk_is_that_of_its_task(width: int) -> None:
+    def run(chunk: tuple[Any, ...]) -> Any:
+        if chunk[0] == 1:
+            raise ExecutorError("chunk 1")
+        return chunk[0]
+
+    found: Any = side_by_side(run, [(0,), (1,), (2,)], width)
+    assert next(found) == 0
+    with pytest.raises(ExecutorError, match="chunk 1"):
+        list(found)
