@@ -21,6 +21,7 @@ from pulsar_ml.campaign.trial.supervisor import fresh_large_blocks
 from pulsar_ml.campaign.trial.trial import load_native
 from tests import ROOT
 from tests.harness.toys.build_toys import toys_path
+from tests.native_modules import unselect_mutants
 from tests.spark.session.java import quick_home
 from tests.spark.session.one_jvm import OneJvm
 
@@ -115,6 +116,10 @@ TESTS_ENDED = itertools.count(1)
 def pytest_runtest_logfinish() -> None:
     if TESTS_OF_COLLECTION and next(TESTS_ENDED) % TESTS_OF_COLLECTION == 0:
         gc.collect()
+
+
+def pytest_runtest_teardown() -> None:
+    unselect_mutants()
 
 
 @pytest.hookimpl(wrapper=True)

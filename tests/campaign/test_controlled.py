@@ -157,7 +157,6 @@ def test_the_mutant_of_a_failure_is_selected_for_its_replay(
     path.write_text(json.dumps({**json.loads(violation.record), "mutant": None}))
     done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 4 and "without a failure" in done.output
-    load_module(options).select_mutant(None)
 
 
 def test_a_record_of_real_threads_is_none_of_the_engine(

@@ -392,7 +392,6 @@ def engine_run(
     store = RunStore(directory)
     job = Job("a-run", module.BUILD_ID, options)
     assert run_campaign(source, job, result, store, wave_seconds=0.0).status == "finished"
-    module.select_mutant(None)  # the tests of this process share the module
     result.close()
     store.close()
     return source
