@@ -1,59 +1,88 @@
-"""The cost of judging answers in the engine: how many times longer executions take with a model.
+"""The engine on the suites: its speed, and how many times longer executions take with a model.
 
-Each suite with a model runs three small programs on one core, 2,000 executions of each: once
-without the model, and once with a new judge that compares every history with it.
+Each suite with a model runs small programs on one core in mode c11, with the race detector: once
+without the model, and once with a new judge that compares every history with it. Three programs
+have 2,000 executions each, and thirty 200, as many as ``pulsar-ml explore`` makes of a program by
+default: the fewer executions of a program, the more of their histories are new.
 """
 
 from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
+from typing import NamedTuple
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.trial.controlled import program_of
-from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.operations import _checked
 from pulsar_ml.suites.registry import SUITES
 
-PROGRAMS = 3
-EXECUTIONS = 2_000  # of each
 SEED = 1
 
 
-def rate(suite: Suite, judged: bool) -> float:
-    """Thousand executions per second of processor time."""
+class Amount(NamedTuple):
+    """Programs, and executions of each of them."""
+
+    programs: int
+    executions: int
+
+
+LONG, USUAL = Amount(3, 2_000), Amount(30, 200)
+
+
+class Speed(NamedTuple):
+    """Executions and steps per second of processor time."""
+
+    executions: float
+    steps: float
+
+
+def speed(name: str, judged: bool, amount: Amount = LONG) -> Speed:
+    suite = SUITES[name]
     subject = _checked.SUBJECTS[suite.subject]
     judge = ModelJudge(importlib.import_module(suite.model).Model) if judged else None
-    executions, seconds = 0, 0.0
-    for number in range(PROGRAMS):
+    executions, steps, seconds = 0, 0, 0.0
+    for number in range(amount.programs):
         program = program_of(subject, suite, SEED + number, TrialOptions())
         done = explore(
-            subject, program, executions=EXECUTIONS, seed=SEED, judge=judge, reuse="mixed"
+            subject,
+            program,
+            executions=amount.executions,
+            seed=SEED,
+            judge=judge,
+            reuse="mixed",
         )
         if done.failure is not None:
             raise RuntimeError(f"{suite.name}: {done.failure.kind}: {done.failure.message}")
         executions += done.executions
+        steps += done.statistics["steps"]
         seconds += done.seconds
-    return executions / seconds / 1e3
+    return Speed(executions / seconds, steps / seconds)
 
 
-def judged(name: str) -> Callable[[], float]:
-    return lambda: rate(SUITES[name], True)
+def rate(name: str, judged: bool) -> Callable[[], float]:
+    """Thousand executions a second."""
+    return lambda: speed(name, judged).executions / 1e3
 
 
-def slower(name: str) -> Callable[[], float]:
-    return lambda: rate(SUITES[name], False) / rate(SUITES[name], True)
+def slower(name: str, amount: Amount) -> Callable[[], float]:
+    return lambda: speed(name, False, amount).executions / speed(name, True, amount).executions
 
 
 def rows(name: str) -> tuple[Benchmark, ...]:
     return (
-        Benchmark(f"judging: {name}, not judged", lambda: rate(SUITES[name], False), "k/s"),
-        Benchmark(f"judging: {name}, judged", judged(name), "k/s"),
-        Benchmark(f"judging: {name}, times longer", slower(name), "x", 2),
-    )
+        Benchmark(
+            f"judging: {name}, steps, not judged",
+            lambda: speed(name, False).steps / 1e6, "M/s",
+        ),
+        Benchmark(f"judging: {name}, not judged", rate(name, False), "k/s"),
+        Benchmark(f"judging: {name}, judged", rate(name, True), "k/s"),
+        Benchmark(f"judging: {name}, times longer", slower(name, LONG), "x", 2),
+        Benchmark(f"judging: {name}, times longer, 200 executions", slower(name, USUAL), "x"),
+    )  # fmt: skip
 
 
 BENCHMARKS = tuple(row for name, suite in SUITES.items() if suite.model for row in rows(name))

@@ -15,7 +15,7 @@ Judge = Callable[[Explorer], str]
 # Called with True before a judge, with False behind it: a judge has bounds of its own, and a watch
 # over executions from another process must not take it for a hang of the code under test.
 ON_JUDGING: list[Callable[[bool], object]] = []
-MANY = 50_000  # new objects; to scan so many takes a millisecond or two
+MANY = 5_000
 GENERATIONS = not sysconfig.get_config_var("Py_GIL_DISABLED")  # without the GIL there is one
 
 

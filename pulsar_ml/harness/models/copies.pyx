@@ -19,6 +19,8 @@ cdef enum:
 
 cdef dict PLAIN = {}  # by class: its slots, or None if objects hold more than that and __dict__
 cdef dict NAMED = {}  # by class: True for a named tuple without anything besides
+cdef dict MAPPINGS = {}  # by class: True for a mapping
+cdef dict SLOTS = {}  # by class: the names of its slots, those of the oldest base first
 
 
 class NotPlain(Exception):
@@ -233,19 +235,32 @@ cdef object frozen(object value, dict seen):
     seen[id(value)] = len(seen)
     if isinstance(value, (list, deque)):
         return tuple([frozen(item, seen) for item in value])
-    if isinstance(value, Mapping):
+    if is_mapping(kind):
         return tuple([(frozen(key, seen), frozen(item, seen)) for key, item in value.items()])
     if isinstance(value, types.MethodType):
         return value.__func__.__qualname__, frozen(value.__self__, seen)
     return tuple([frozen(field, seen) for field in fields(value)])
 
 
+cdef bint is_mapping(type kind) except -1:
+    if kind not in MAPPINGS:
+        MAPPINGS[kind] = issubclass(kind, Mapping)
+    return MAPPINGS[kind]
+
+
+cdef list slots_of(type kind):
+    if kind not in SLOTS:
+        names = []
+        for each in reversed(kind.__mro__):
+            its = each.__dict__.get("__slots__", ())
+            names += [its] if isinstance(its, str) else its
+        SLOTS[kind] = names
+    return SLOTS[kind]
+
+
 cdef list fields(object value):
     """All that an object holds, in an order that its class decides."""
-    found = []
-    for kind in reversed(type(value).__mro__):
-        slots = kind.__dict__.get("__slots__", ())
-        found += [getattr(value, name, None) for name in ([slots] if isinstance(slots, str) else slots)]
+    found = [getattr(value, name, None) for name in slots_of(type(value))]
     state = getattr(value, "__dict__", None) or {}
     for name in sorted(state):
         found.append(state[name])
