@@ -65,7 +65,7 @@ class Limits:
         wall: seconds of the clock without progress, after which the child counts as stuck. Time
             in which this process did not run, or the child waited for a processor, is not counted.
         cpu: the same in seconds of its processor time.
-        memory: bytes resident in memory.
+        memory: bytes resident in memory beyond those of its parent, with which it begins.
         address_space: bytes that the child may reserve beyond those that it begins with.
     """
 
@@ -195,6 +195,7 @@ def watch(
     ours, theirs = map(above_standard, os.pipe())
     printed, prints = os.pipe() if tail else (-1, -1)
     parent = os.getpid()
+    inherited = resident(psutil.Process())
     child = os.fork()
     if child == 0:
         live(work, theirs, key, limits, parent, prints)
@@ -207,7 +208,9 @@ def watch(
     pidfd = os.pidfd_open(child)
     try:
         messages = Messages(ours, key)
-        watched = Watched(child, pidfd, ours, messages, heart, printed, tail, limits, places, steps)
+        watched = Watched(
+            child, pidfd, ours, messages, heart, printed, tail, limits, places, steps, inherited
+        )
         listen(watched, on_result)
     finally:
         for descriptor in (ours, pidfd, printed) if tail else (ours, pidfd):
@@ -312,6 +315,7 @@ class Watched:
     limits: Limits
     places: Places
     steps: Callable[[int], int]
+    inherited: int = 0  # bytes of memory with which the child began
 
 
 def listen(watched: Watched, on_result: Callable[[Any], object]) -> None:
@@ -377,7 +381,8 @@ class Patience:
         heart, limits = self._watched.heart, self._watched.limits
         if (steps := self._watched.steps(self._watched.child)) != self._steps:
             self._steps, self._stepped = steps, now
-        if limits.memory is not None and resident(self._process) > limits.memory:
+        added = resident(self._process) - self._watched.inherited
+        if limits.memory is not None and added > limits.memory:
             raise LostError(MEMORY, f"more than {limits.memory >> 20} MiB in memory", heart)
         if self._processes.too_many():
             text = f"the code under test has more than {MOST_PROCESSES} processes at once"

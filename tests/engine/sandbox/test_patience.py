@@ -21,6 +21,8 @@ from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.sandbox import call
 from pulsar_ml.harness.subjects.program import Program
 
+USUAL = Limits(wall=30.0)
+
 
 @pytest.fixture
 def sleeper() -> Iterator[int]:
@@ -35,14 +37,21 @@ def sleeper() -> Iterator[int]:
 class Watch:
     """A watch over a process by a clock that the test turns."""
 
-    def __init__(self, pid: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    def __init__(
+        self,
+        pid: int,
+        monkeypatch: pytest.MonkeyPatch,
+        limits: Limits = USUAL,
+        *,
+        inherited: int = 0,
+    ) -> None:
         self.now = 0.0
         monkeypatch.setattr(time, "monotonic", lambda: self.now)
         nothing: Any = None
         self.heart = Heart()
         self.patience = Patience(
             Watched(
-                pid, 0, 0, nothing, self.heart, 0, None, Limits(wall=30.0), nowhere, lambda _: 0
+                pid, 0, 0, nothing, self.heart, 0, None, limits, nowhere, lambda _: 0, inherited
             )
         )
         self.wait(1)
@@ -121,3 +130,21 @@ def test_a_search_outlives_a_slow_judge() -> None:
         limits=Limits(cpu=0.5),
     )
     assert done == 50
+
+
+def test_memory_with_which_a_child_began_does_not_count(
+    sleeper: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = child.resident(psutil.Process(sleeper))
+    limits = Limits(memory=size // 2)
+    Watch(sleeper, monkeypatch, limits, inherited=size)
+    with pytest.raises(LostError, match=f"more than {size // 2 >> 20} MiB in memory"):
+        Watch(sleeper, monkeypatch, limits)
+
+
+def test_a_child_begins_with_the_memory_of_its_parent(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[Watched] = []
+    monkeypatch.setattr(child, "listen", lambda watched, _: seen.append(watched))
+    large = bytearray(b"x") * (64 << 20)
+    child.watch(lambda send: send(large[0]), print)
+    assert seen[0].inherited > len(large)
