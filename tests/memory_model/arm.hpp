@@ -234,7 +234,7 @@ template <class Visit> class Candidates {
 
 /* Outcomes and executions of a program: compare.py says which. */
 struct Verdicts {
-    std::set<Outcome> arm, buffering, c11;
+    std::set<Outcome> arm, buffering, c11, engine;
     size_t allowed = 0, buffered = 0, graphs = 0, forbidden = 0;
 };
 
@@ -261,7 +261,9 @@ inline Outcome outcome_of(const GraphShape &shape, const Graph &graph)
 
 inline Verdicts judge(const Program &program, const Assembly &assembly)
 {
-    GraphShape shape(program);
+    Program strengthened = program;
+    strengthened.strengthened = true;
+    GraphShape shape(program), strong(strengthened);
     ArmShape arm(shape, assembly);
     Verdicts found;
     Candidates(shape, [&](const Graph &graph) {
@@ -272,6 +274,8 @@ inline Verdicts judge(const Program &program, const Assembly &assembly)
         Outcome outcome = outcome_of(shape, graph);
         if (in_c11)
             found.c11.insert(outcome);
+        if (in_c11 && graph.consistent(strong))
+            found.engine.insert(outcome);
         if (shown)
             (buffers ? found.buffering : found.arm).insert(outcome);
         found.allowed += shown;

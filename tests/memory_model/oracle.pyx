@@ -38,7 +38,7 @@ cdef extern from "arm.hpp" namespace "model" nogil:
         void add(int thread, unsigned properties)
         unsigned omitted
     cdef cppclass Verdicts:
-        cset[Outcome] arm, buffering, c11
+        cset[Outcome] arm, buffering, c11, engine
         size_t allowed, buffered, graphs, forbidden
     Verdicts judge(const Program& program, const Assembly& assembly) except +
 
@@ -100,8 +100,9 @@ def explore(threads, int roots, *, str mode, bint strengthened=True, unsigned fa
 
 def judge_arm(threads, assembly, unsigned omitted=0):
     """Return the outcomes that AArch64 allows a program without load buffering, those by load
-    buffering, and those of RC11, and the numbers of executions: that Arm allows, of those with load
-    buffering, that RC11 allows, and that RC11 alone forbids though they have none.
+    buffering, those of RC11, and of RC11 strengthened as the engine is; and the numbers of
+    executions: that Arm allows, of those with load buffering, that RC11 allows, and that RC11
+    forbids though Arm allows them and they have no load buffering.
 
     ``threads`` are as in ``explore``, and ``assembly`` has the properties of each call's
     instructions, bits of arm.hpp. A call is an access or a fence. ``omitted`` are rules of Arm's
@@ -120,6 +121,6 @@ def judge_arm(threads, assembly, unsigned omitted=0):
     with nogil:
         verdicts = judge(program, properties)
     return (
-        found(verdicts.arm), found(verdicts.buffering), found(verdicts.c11),
+        found(verdicts.arm), found(verdicts.buffering), found(verdicts.c11), found(verdicts.engine),
         (verdicts.allowed, verdicts.buffered, verdicts.graphs, verdicts.forbidden),
     )

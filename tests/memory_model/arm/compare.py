@@ -27,6 +27,7 @@ class Verdicts:
         arm: outcomes that Arm shows without load buffering.
         buffering: outcomes that it shows by load buffering: cycles of program order and reads-from.
         c11: outcomes that RC11 allows; it has no load buffering.
+        engine: those of them that the engine has, which asks more than RC11 of seq_cst.
         allowed: executions that Arm allows, ``buffered`` of them with load buffering.
         graphs: executions that RC11 allows.
         forbidden: executions that Arm allows, without load buffering, and RC11 does not.
@@ -36,6 +37,7 @@ class Verdicts:
     arm: set[Outcome]
     buffering: set[Outcome]
     c11: set[Outcome]
+    engine: set[Outcome]
     allowed: int
     buffered: int
     graphs: int
@@ -45,6 +47,11 @@ class Verdicts:
     def agrees(self) -> bool:
         """True where RC11 has every execution of Arm that is no load buffering."""
         return self.forbidden == 0
+
+    @property
+    def left_out(self) -> set[Outcome]:
+        """Return the outcomes of Arm, without load buffering, that the engine leaves out."""
+        return self.arm - self.engine
 
     @property
     def missed(self) -> set[Outcome]:

@@ -17,6 +17,7 @@ class ArmCounts:
         translations: programs, once for each of their different translations.
         executions: executions that Arm allows, ``buffered`` of them with load buffering.
         missed: translations with an outcome that only load buffering has.
+        left_out: translations with another outcome that the engine's stronger seq_cst leaves out.
         stronger: translations that do not show every outcome of RC11.
     """
 
@@ -25,6 +26,7 @@ class ArmCounts:
     executions: int = 0
     buffered: int = 0
     missed: int = 0
+    left_out: int = 0
     stronger: int = 0
     disagreements: int = 0
     found: list[str] = field(default_factory=list)
@@ -35,6 +37,7 @@ class ArmCounts:
         self.executions += other.executions
         self.buffered += other.buffered
         self.missed += other.missed
+        self.left_out += other.left_out
         self.stronger += other.stronger
         self.disagreements += other.disagreements
         self.found = (self.found + other.found)[:MOST_KEPT]
@@ -44,7 +47,8 @@ class ArmCounts:
             f"{self.programs:,} programs in {self.translations:,} translations for "
             f"{', '.join(TARGETS)}: {self.executions:,} executions on Arm, {self.buffered:,} with "
             f"load buffering; {self.missed:,} translations with outcomes of load buffering only, "
-            f"{self.stronger:,} without some outcome of RC11; {self.disagreements:,} disagreements"
+            f"{self.left_out:,} with others that the engine leaves out, {self.stronger:,} without "
+            f"some outcome of RC11; {self.disagreements:,} disagreements"
         )
 
 
@@ -62,6 +66,7 @@ def work(piece: tuple[range, int]) -> ArmCounts:
             counts.executions += found.allowed
             counts.buffered += found.buffered
             counts.missed += bool(found.missed)
+            counts.left_out += bool(found.left_out)
             counts.stronger += bool(found.c11 - found.arm)
             if not found.agrees:
                 counts.disagreements += 1
