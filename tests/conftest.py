@@ -214,7 +214,7 @@ def pytest_report_header() -> list[str]:
         else f"no Clang: left out are {NEEDS_CLANG} and the programs of engine/locks by Clang",
         "compiler for aarch64: found"
         if HAS_CROSS
-        else f"no aarch64-linux-gnu-gcc: left out is {NEEDS_CROSS}",
+        else f"no aarch64-linux-gnu-gcc: left out are the tests of {NEEDS_CROSS}",
         "browser: found"
         if HAS_BROWSER
         else f"no chromium with its driver: left out are {', '.join(NEEDS_BROWSER)}",

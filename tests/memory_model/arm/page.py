@@ -62,7 +62,7 @@ def orders() -> list[str]:
             )
             for shown in columns.values()
         )
-        rows.append(f"| {' | '.join((shape.name, *cells))} |".replace("|  |", "| |"))
+        rows.append(f"|{'|'.join(f' {cell} ' if cell else ' ' for cell in (shape.name, *cells))}|")
     return rows
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from tests import ROOT
@@ -26,11 +28,11 @@ from tests.memory_model.arm.compare import (
 )
 from tests.memory_model.arm.published import PUBLISHED, Published
 from tests.memory_model.arm.sweep import work
-from tests.memory_model.litmus import ACCESSES, FENCE, SEQ_CST
+from tests.memory_model.litmus import ACCESSES, FENCE, RELAXED, SEQ_CST, Litmus, Operation
 from tests.memory_model.models import allowed
 from tests.memory_model.programs import MIXED_ORDERS
 
-PROGRAMS = 2_000
+PROGRAMS = 5_000
 CONTROLS = 20_000  # most programs until a wrong translation is noticed
 
 
@@ -81,6 +83,31 @@ def test_both_constructions_have_the_same_executions_of_rc11() -> None:
         other = allowed(program, "c11", strengthened=False)
         assert (found.c11, found.graphs) == (other.outcomes, other.graphs), f"program {seed}"
         assert found.engine == allowed(program, "c11").outcomes, f"program {seed}"
+
+
+def fenced(program: Litmus) -> Litmus:
+    """Return a program with a barrier between all accesses of a thread, and no other order."""
+    barrier = Operation(FENCE, order=SEQ_CST)
+    return Litmus(
+        tuple(
+            tuple(
+                each
+                for call in calls
+                if call.kind != FENCE
+                for each in (replace(call, order=RELAXED), barrier)
+            )
+            for calls in program.threads
+        )
+    )
+
+
+def test_arm_is_sequentially_consistent_between_barriers_and_never_stronger() -> None:
+    for seed in range(500):
+        program = arm_program_of_seed(seed)
+        assert allowed(program, "sc").outcomes <= compared(program, translation(LSE)).arm
+        between = fenced(program)
+        found = compared(between, translation(LLSC))
+        assert found.arm == allowed(between, "sc").outcomes and not found.buffered, between
 
 
 def test_the_engine_leaves_out_more_where_an_access_is_seq_cst() -> None:
