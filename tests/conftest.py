@@ -159,6 +159,11 @@ HAS_CLANG = shutil.which("clang") is not None
 if not HAS_CLANG:
     collect_ignore.append(NEEDS_CLANG)
 
+NEEDS_CROSS = "memory_model/arm/test_a64.py"
+HAS_CROSS = shutil.which("aarch64-linux-gnu-gcc") is not None
+if not HAS_CROSS:
+    collect_ignore.append(NEEDS_CROSS)
+
 NEEDS_BROWSER = [
     f"report/{name}_browser.py" for name in ("test", "test_history", "execution/test_lanes")
 ]
@@ -212,6 +217,9 @@ def pytest_report_header() -> list[str]:
         "Clang: found"
         if HAS_CLANG
         else f"no Clang: left out are {NEEDS_CLANG} and the programs of engine/locks by Clang",
+        "compiler for aarch64: found"
+        if HAS_CROSS
+        else f"no aarch64-linux-gnu-gcc: left out are the tests of {NEEDS_CROSS}",
         "browser: found"
         if HAS_BROWSER
         else f"no chromium with its driver: left out are {', '.join(NEEDS_BROWSER)}",

@@ -1,14 +1,16 @@
-"""``python -m tests.memory_model``: compares the engine with models on random programs."""
+"""``python -m tests.memory_model``: compares the engine with models, or RC11 with Arm's."""
 
 from __future__ import annotations
 
 import sys
 import time
+from typing import Any
 
 import click
 from rich.console import Console
 from rich.progress import track
 
+from tests.memory_model.arm import sweep as arm_sweep
 from tests.memory_model.engine import cells
 from tests.memory_model.models import oracle
 from tests.memory_model.sweep import Counts, pieces, pool_of, work
@@ -28,23 +30,25 @@ INTERRUPTED = 130
     show_default=True,
     help="Most executions of a search. One that does not end proves nothing missing.",
 )
-def main(programs: int, seed: int, workers: int | None, executions: int) -> None:
+@click.option("--arm", is_flag=True, help="Compare RC11 with AArch64, on accesses and fences.")
+def main(programs: int, seed: int, workers: int | None, executions: int, arm: bool) -> None:
     """Compare the engine with SC, TSO and RC11 on random programs of two to four threads.
 
     Ctrl-C prints the counts so far and the seed with which to go on.
 
     Exit code: 0 all agree, 1 a disagreement was found; each is shrunk and printed.
     """
-    cells()  # compiled once, before the processes start
-    oracle()
+    oracle()  # compiled once, before the processes start
+    if not arm:
+        cells()
     began = time.monotonic()
-    counts = Counts()
+    counts: Any = arm_sweep.ArmCounts() if arm else Counts()
     console = Console(stderr=True)
     parts = list(pieces(seed, programs, executions))
     interrupted = False
     try:
         with pool_of(workers) as pool:
-            results = pool.imap(work, parts)
+            results = pool.imap(arm_sweep.work if arm else work, parts)
             for at, result in enumerate(
                 track(results, "comparing", total=len(parts), console=console)
             ):

@@ -57,6 +57,17 @@ def oracle() -> ModuleType:
     )
 
 
+def rows_of(program: Litmus) -> list[list[tuple[int, int, int, int, int]]]:
+    """Return the calls of a program as the models take them."""
+    return [
+        [
+            (KINDS.index(call.kind), call.cell, call.order, call.value, call.expected)
+            for call in calls
+        ]
+        for calls in program.threads
+    ]
+
+
 def allowed(
     program: Litmus,
     mode: str,
@@ -70,15 +81,8 @@ def allowed(
     ``strengthened`` asks more than RC11, as the engine does (docs/engine.md, Limits). ``defect`` is
     one of DEFECTS: a rule of the model that is wrong on purpose.
     """
-    rows = [
-        [
-            (KINDS.index(call.kind), call.cell, call.order, call.value, call.expected)
-            for call in calls
-        ]
-        for calls in program.threads
-    ]
     outcomes, graphs = oracle().explore(
-        rows,
+        rows_of(program),
         program.roots,
         mode=mode,
         strengthened=strengthened,

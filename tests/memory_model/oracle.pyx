@@ -33,6 +33,16 @@ cdef extern from "graphs.hpp" namespace "model" nogil:
         pass
 
 
+cdef extern from "arm.hpp" namespace "model" nogil:
+    cdef cppclass Assembly:
+        void add(int thread, unsigned properties)
+        unsigned omitted
+    cdef cppclass Verdicts:
+        cset[Outcome] arm, buffering, c11, engine
+        size_t allowed, buffered, graphs, forbidden
+    Verdicts judge(const Program& program, const Assembly& assembly) except +
+
+
 cdef found(const cset[Outcome]& outcomes):
     rows = set()
     cdef cset[Outcome].const_iterator at = outcomes.const_begin()
@@ -45,6 +55,18 @@ cdef found(const cset[Outcome]& outcomes):
     return rows
 
 
+cdef Program program_of(threads, int roots):
+    cdef Program program
+    cdef Call call
+    cdef int t
+    program.threads = len(threads)
+    program.roots = roots
+    for t in range(program.threads):
+        for call.kind, call.cell, call.order, call.value, call.expected in threads[t]:
+            program.add(t, call)
+    return program
+
+
 def explore(threads, int roots, *, str mode, bint strengthened=True, unsigned faults=0,
             unsigned defects=0, size_t most_states=1_000_000):
     """Return the outcomes of a program, each a tuple of five words, and its number of graphs.
@@ -52,16 +74,9 @@ def explore(threads, int roots, *, str mode, bint strengthened=True, unsigned fa
     ``threads`` are sequences of calls (kind, cell, order, value, expected), of which the first
     ``roots`` run from the beginning. The number of graphs is 0 in the modes "sc" and "tso".
     """
-    cdef Program program
-    cdef Call call
-    cdef int t
+    cdef Program program = program_of(threads, roots)
     cdef Exploration[Graph]* graphs
     cdef Exploration[Buffers]* buffers
-    program.threads = len(threads)
-    program.roots = roots
-    for t in range(program.threads):
-        for call.kind, call.cell, call.order, call.value, call.expected in threads[t]:
-            program.add(t, call)
     program.faults = faults
     program.defects = defects
     program.buffered = mode == "tso"
@@ -81,3 +96,31 @@ def explore(threads, int roots, *, str mode, bint strengthened=True, unsigned fa
         return found(buffers.outcomes), 0
     finally:
         del buffers
+
+
+def judge_arm(threads, assembly, unsigned omitted=0):
+    """Return the outcomes that AArch64 allows a program without load buffering, those by load
+    buffering, those of RC11, and of RC11 strengthened as the engine is; and the numbers of
+    executions: that Arm allows, of those with load buffering, that RC11 allows, and that RC11
+    forbids though Arm allows them and they have no load buffering.
+
+    ``threads`` are as in ``explore``, and ``assembly`` has the properties of each call's
+    instructions, bits of arm.hpp. A call is an access or a fence. ``omitted`` are rules of Arm's
+    model that are left out.
+    """
+    cdef Program program = program_of(threads, len(threads))
+    cdef Assembly properties
+    cdef Verdicts verdicts
+    cdef int t
+    cdef unsigned each
+    program.strengthened = False
+    properties.omitted = omitted
+    for t in range(program.threads):
+        for each in assembly[t]:
+            properties.add(t, each)
+    with nogil:
+        verdicts = judge(program, properties)
+    return (
+        found(verdicts.arm), found(verdicts.buffering), found(verdicts.c11), found(verdicts.engine),
+        (verdicts.allowed, verdicts.buffered, verdicts.graphs, verdicts.forbidden),
+    )

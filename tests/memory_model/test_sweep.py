@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -11,6 +11,8 @@ from click.testing import CliRunner
 
 from tests.memory_model import __main__ as command
 from tests.memory_model import sweep
+from tests.memory_model.arm import sweep as arm_sweep
+from tests.memory_model.arm.a64 import wrong_translation
 from tests.memory_model.litmus import Litmus
 from tests.memory_model.models import Allowed, allowed
 from tests.memory_model.sweep import Counts, pieces, work
@@ -22,11 +24,13 @@ class OneProcess:
     def __init__(self, ends_after: int) -> None:
         self.ends_after = ends_after
 
-    def imap(self, function: object, parts: list[tuple[range, int]]) -> Iterator[Counts]:
+    def imap(
+        self, function: Callable[[tuple[range, int]], Any], parts: list[tuple[range, int]]
+    ) -> Iterator[Any]:
         for at, part in enumerate(parts):
             if at == self.ends_after:
                 raise KeyboardInterrupt
-            yield work(part)
+            yield function(part)
 
 
 @pytest.fixture
@@ -83,3 +87,18 @@ def test_a_disagreement_fails_the_command(
     code, text = run(monkeypatch, "--programs", "100")
     assert code == 1
     assert "program " in text and "forbidden outcome: " in text and "notify" in text, text
+
+
+def test_the_command_compares_arm(monkeypatch: pytest.MonkeyPatch, small_pieces: None) -> None:
+    code, text = run(monkeypatch, "--arm", "--programs", "10")
+    assert code == 0
+    assert text.startswith("10 programs in ") and "; 0 disagreements, " in text, text
+
+
+def test_a_wrong_translation_fails_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(
+        arm_sweep, "translation", lambda target: wrong_translation("a release store is plain")
+    )
+    code, text = run(monkeypatch, "--arm", "--programs", "100")
+    assert code == 1
+    assert "outcome on Arm that RC11 forbids: thread 0: " in text and "(release)" in text, text
