@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gc
 import importlib
-from collections.abc import Sequence
+import weakref
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -323,6 +325,28 @@ class Rare(refcount.Model):
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Any:
         status, words = super().step(operation, arguments, thread=thread)
         return (status, (words[0] + 1, *words[1:])) if words[0] == 3 else (status, words)
+
+
+def test_checkers_that_are_not_kept_are_freed_without_the_garbage_collector() -> None:
+    made: list[weakref.ref[object]] = []
+
+    class Model(mpsc_queue.Model):
+        def __init__(self, settings: Mapping[str, int], threads: int) -> None:
+            super().__init__(settings, threads)
+            made.append(weakref.ref(self))
+
+    suite = SUITES["mpsc_queue"]
+    subject = _checked.SUBJECTS[suite.subject]
+    judge = ModelJudge(Model)
+    gc.disable()
+    try:
+        for seed in range(12):
+            program = program_of(subject, suite, seed, TrialOptions())
+            assert explore(subject, program, executions=50, judge=judge).failure is None
+        assert len(made) > judge_module.CHECKERS == len(judge.checkers)
+        assert sum(one() is not None for one in made) == judge_module.CHECKERS
+    finally:
+        gc.enable()
 
 
 def test_what_is_known_does_not_hide_what_is_wrong() -> None:

@@ -138,7 +138,7 @@ class ModelJudge:
             return ""
         answer = self.searched(checker, records, tried)
         if answer == OUT_OF_MEMORY:
-            self.checkers.clear()  # a new checker remembers nothing and needs less memory
+            self.forget(0)  # a new checker remembers nothing and needs less memory
             self.prepared = None
             checker = ModelChecker(checker.model.anew(), checker.signatures, memory=MEMORY)
             answer = self.searched(checker, records, False)
@@ -175,9 +175,16 @@ class ModelJudge:
             found = ModelChecker(model, signatures_of(model, history.signatures), memory=MEMORY)
             found.native.most_steps = self.most_steps
             self.checkers[key] = found
-            if len(self.checkers) > CHECKERS:
-                self.checkers.popitem(last=False)
+            self.forget(CHECKERS)
+        self.checkers.move_to_end(key)
         return found
+
+    def forget(self, most: int) -> None:
+        """Free the checkers that were not used for the longest time; ``most`` stay."""
+        while len(self.checkers) > most:
+            _, checker = self.checkers.popitem(last=False)
+            checker.native.close()  # it refers to its model, and the model's to it
+            checker.model.forget()
 
     def key_of(self, history: History, threads: int, fresh: bool) -> Hashable:
         """Return a key that is equal for histories which one checker can judge."""

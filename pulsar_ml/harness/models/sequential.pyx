@@ -152,6 +152,13 @@ cdef class Sequential:
     def init(self):
         return self.start
 
+    def forget(self):
+        """Free the states, which refer to each other; this object must not be used afterwards."""
+        cdef ModelState state
+        for state in self.states.values():
+            state.answer = state.answers = state.moved = state.beyond = state.before = state.owner = None
+        self.states.clear()
+
     cpdef ModelState state(self, model, ModelState before=None):
         """Return the state of ``model``, which must not be changed afterwards.
 
