@@ -15,6 +15,7 @@ translated and compiled side by side, one on each processor that this process ma
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import multiprocessing
 import os
@@ -120,9 +121,19 @@ def level() -> list[str]:
     return [f"-O{OPTIMIZE}"] if OPTIMIZE else []
 
 
+@functools.cache
+def of_clang() -> list[str]:
+    """Clang compares the types of functions too, which Cython casts to those that Python calls."""
+    if "undefined" not in SANITIZE:
+        return []
+    checked = runpy.run_path(str(ROOT / "pulsar_ml" / "harness" / "building" / "checked.py"))
+    compiler = tuple(checked["compiler_of"]("c"))
+    return ["-fno-sanitize=function"] if checked["clang_version"](compiler) else []
+
+
 def extension(name: str, **options: object) -> Extension:
     flags = ["-O3", "-std=gnu11", "-Wall", "-Wextra", "-fno-strict-aliasing"]
-    flags += SANITIZER_FLAGS[SANITIZE]
+    flags += SANITIZER_FLAGS[SANITIZE] + of_clang()
     flags += level()
     if STRICT:
         flags.append("-Werror")

@@ -7,6 +7,7 @@ extensions that are not instrumented are those of the checkout, which must be bu
 from __future__ import annotations
 
 import os
+import platform
 import runpy
 import shutil
 import subprocess
@@ -21,6 +22,13 @@ RUNTIME = {
     "address": ("libasan.so",),
     "undefined": ("libubsan.so",),
     "address,undefined": ("libasan.so", "libubsan.so"),
+}
+# Code by Clang needs Clang's own runtime where it calls more than GCC's has, as from Clang 19 on.
+OF_CLANG = {
+    "thread": "tsan",
+    "address": "asan",
+    "undefined": "ubsan_standalone",
+    "address,undefined": "asan",
 }
 OPTIONS = {
     # Reports end the run with exit code 66, so that no report passes for a clean run.
@@ -73,18 +81,26 @@ def runtime(sanitizer: str) -> str:
     compiler = os.environ.get("CC") or (sysconfig.get_config_var("CC") or "cc").split()[0]
     if shutil.which(compiler) is None:
         compiler = "cc"
-    paths = []
-    for name in RUNTIME[sanitizer]:
-        path = subprocess.run(
-            [compiler, f"-print-file-name={name}"], capture_output=True, text=True
-        ).stdout.strip()
-        if not Path(path).is_absolute():
-            raise SystemExit(
-                f"{compiler} has no {name}: install the sanitizer runtimes of your compiler "
-                "(Debian/Ubuntu: they come with gcc; Fedora: dnf install libtsan libasan libubsan)"
-            )
-        paths.append(str(Path(path).resolve()))
+    own = f"libclang_rt.{OF_CLANG[sanitizer]}"
+    for name in (f"{own}-{platform.machine()}.so", f"{own}.so"):
+        if path := path_of(compiler, name):
+            return path
+    paths = [path_of(compiler, name) for name in RUNTIME[sanitizer]]
+    if not all(paths):
+        raise SystemExit(
+            f"{compiler} has no {' or '.join(RUNTIME[sanitizer])}: install the sanitizer runtimes of "
+            "your compiler (Debian/Ubuntu: they come with gcc, and in libclang-rt-19-dev for Clang "
+            "19; Fedora: dnf install libtsan libasan libubsan)"
+        )
     return " ".join(paths)
+
+
+def path_of(compiler: str, name: str) -> str:
+    """The whole path of a library of the compiler; "" if it has none of this name."""
+    path = subprocess.run(
+        [compiler, f"-print-file-name={name}"], capture_output=True, text=True
+    ).stdout.strip()
+    return str(Path(path).resolve()) if Path(path).is_absolute() else ""
 
 
 def main() -> None:

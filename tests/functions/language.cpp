@@ -59,7 +59,8 @@ static void test_leak_buggy()
     std::thread other([] { std::lock_guard lock(app::mutex); app::log_lines.push_back(1); });
     { std::lock_guard lock(app::mutex); app::log_lines.push_back(1); }
     other.join();
-    std::atomic<int *> pointer = new int(3);
+    static std::atomic<int *> pointer; /* Clang leaves out a block that only a local one knows */
+    pointer = new int(3);
     pointer = nullptr;
 }
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from pulsar_ml.errors import BuildError, UsageError
+from pulsar_ml.harness.building.checked import OF_LATER_CLANG, checked_flags, clang_version
 from pulsar_ml.harness.functions.check import build_tests, check_function
 from pulsar_ml.harness.functions.cython_tests import CPLUS
 from pulsar_ml.harness.functions.flags import database_flags, find_database, package_flags
@@ -97,6 +98,24 @@ def test_another_compiler_is_another_build(
     compiler.chmod(0o755)
     monkeypatch.setenv("CC", str(compiler))
     assert built(source)[0] != first[0]
+
+
+@pytest.mark.parametrize(
+    ("about", "version"),
+    [
+        ("Debian clang version 19.1.7 (3~deb12u1)", 19),
+        ("Debian clang version 14.0.6", 14),
+        ("gcc (Debian 12.2.0-14) 12.2.0", 0),
+    ],
+)
+def test_a_later_clang_has_flags_of_its_own(tmp_path: Path, about: str, version: int) -> None:
+    compiler = tmp_path / "my-cc"
+    compiler.write_text(f"#!/bin/sh\necho '{about}'\n")
+    compiler.chmod(0o755)
+    assert clang_version((str(compiler),)) == version
+    flags = checked_flags("plain", [str(compiler)])
+    assert (flags[-len(OF_LATER_CLANG) :] == [*OF_LATER_CLANG]) is (version == 19)
+    assert ("-mllvm" in flags) is (version > 0)
 
 
 def test_an_error_is_in_the_compilers_words(source: TestSource) -> None:

@@ -103,8 +103,13 @@ cdef extern from "<pthread.h>" nogil:
     int pthread_mutex_lock(pthread_mutex_t*)
     int pthread_mutex_unlock(pthread_mutex_t*)
 
+cdef struct Pair:
+    int first
+    long second
+
 cdef pthread_mutex_t lock
 cdef int counter = 0
+cdef Pair pair
 cdef object words = []
 
 
@@ -112,6 +117,8 @@ cdef void* add(void* argument) noexcept nogil:
     global counter
     pthread_mutex_lock(&lock)
     counter += 1
+    pair.first += 1
+    pair.second += 1
     pthread_mutex_unlock(&lock)
     return NULL
 
@@ -121,7 +128,7 @@ cdef int two() except -1 nogil:
     pthread_create(&thread, NULL, add, NULL)
     add(NULL)
     pthread_join(thread, NULL)
-    if counter != 2:
+    if counter != 2 or pair.first != 2 or pair.second != 2:
         raise RuntimeError("a variable of the execution before")
     return 0
 

@@ -11,6 +11,7 @@ from pulsar_ml import _core
 from pulsar_ml.harness.functions.check import build_tests, check_function
 from pulsar_ml.harness.functions.source import read_source
 from pulsar_ml.harness.locations.debug_info import debug_info, member_at, plain_name, signed_leb
+from pulsar_ml.harness.search.symbols import in_source
 from tests import ROOT
 from tests.functions.test_header import BUILDS, HEADER, checked
 
@@ -243,3 +244,17 @@ def test_a_block_of_another_type_than_its_line_names_has_none(tmp_path: Path) ->
     assert "int@map.cpp:10+" not in text
     assert "by spawn at test_map() " in text and "which started thread 1\n" in text
     assert "invoke.h" not in text
+
+
+@pytest.mark.parametrize(
+    ("called", "name"),
+    [
+        ("std::reference_wrapper<test_a()::$_0>", "test_a()::$_0"),
+        ("test_a()::{lambda()#1}", "test_a()::{lambda()#1}"),
+        ("void (*)(int), int", "the function of a thread"),
+    ],
+    ids=["clang", "gcc", "function"],
+)
+def test_a_lambda_of_a_thread_has_the_compilers_name(called: str, name: str) -> None:
+    run = f"std::thread::_State_impl<std::thread::_Invoker<std::tuple<{called}> > >::_M_run()"
+    assert in_source(run) == name

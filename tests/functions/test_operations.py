@@ -299,7 +299,8 @@ def test_a_misspelt_method_is_in_the_compilers_words() -> None:
     pattern = r"(?s)no member named .psuh.*object\.psuh\(value\)"
     with pytest.raises(BuildError, match=pattern) as caught:
         ring(push="psuh(int)", pop="pop(int&, int)", model=None)
-    assert "candidate expects 1 argument, 2 provided" in str(caught.value)
+    of_gcc, of_clang = "candidate expects 1 argument, 2 provided", "too many arguments to function"
+    assert of_gcc in str(caught.value) or of_clang in str(caught.value)
     with pytest.raises(BuildError, match="the engine draws integers"):
         operations(
             HERE / "ring.hpp", "Ring<std::optional<int *>, 2>", into=BUILDS,

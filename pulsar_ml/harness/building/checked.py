@@ -165,16 +165,28 @@ OF_CLANG = (
     *("hoist-common-insts=0", "sink-common-insts=0", "enable-tail-merge=0"),
 )
 
+# Later versions split static variables into their members and leave out the stores to one that
+# nobody reads, list the places of a local variable without those where only its address is known,
+# and leave out blocks of malloc() that nobody reads.
+LATER_CLANG = 18
+OF_LATER_CLANG = (
+    "-fkeep-persistent-storage-variables",
+    *("-Xclang", "-fexperimental-assignment-tracking=disabled"),
+    *(f"-fno-builtin-{each}" for each in ("malloc", "calloc", "realloc", "free")),
+)
+CLANG = re.compile(r"\bclang version (\d+)")
+
 # Volatile accesses are compiled as plain ones, whose races are failures, or as relaxed atomics,
 # which code in the style of READ_ONCE means.
 VOLATILE = ("plain", "relaxed")
 
 
 @functools.cache
-def is_clang(compiler: tuple[str, ...]) -> bool:
-    """True if this command is Clang, by what it says of its version."""
-    version = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
-    return "clang" in version.stdout
+def clang_version(compiler: tuple[str, ...]) -> int:
+    """The major version of this command if it is Clang; 0 for another compiler."""
+    about = subprocess.run([*compiler, "--version"], capture_output=True, text=True, check=False)
+    found = CLANG.search(about.stdout)
+    return int(found[1]) if found else 0
 
 
 def compiler_of(language: str) -> list[str]:
@@ -185,11 +197,11 @@ def compiler_of(language: str) -> list[str]:
 
 def checked_flags(volatile: str, compiler: Sequence[str]) -> list[str]:
     """The flags of a checked build by a compiler; ``volatile`` is one of VOLATILE."""
-    return [*COMPILE_FLAGS, *flags_of(volatile, clang=is_clang(tuple(compiler)))]
+    return [*COMPILE_FLAGS, *flags_of(volatile, clang=clang_version(tuple(compiler)))]
 
 
-def flags_of(volatile: str, *, clang: bool) -> list[str]:
-    """The flags that only GCC knows, or only Clang.
+def flags_of(volatile: str, *, clang: int) -> list[str]:
+    """The flags that only GCC knows, or only Clang; ``clang`` is its major version, or 0.
 
     Clang leaves out the read of ``x += 1`` before its write unless it is asked for both, and makes
     one call of equal ones in two branches, which has no line then.
@@ -200,7 +212,8 @@ def flags_of(volatile: str, *, clang: bool) -> list[str]:
     options += ["tsan-distinguish-volatile=1"] if volatile == "relaxed" else []
     if not clang:
         return [f"--param={each}" for each in options]
-    return [word for each in options for word in ("-mllvm", f"-{each}")]
+    later = OF_LATER_CLANG if clang >= LATER_CLANG else ()
+    return [*(word for each in options for word in ("-mllvm", f"-{each}")), *later]
 
 
 def language_of(extension: Any) -> str:

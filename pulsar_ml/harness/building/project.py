@@ -15,7 +15,14 @@ from pathlib import Path
 
 from pulsar_ml.errors import BuildError, UsageError
 from pulsar_ml.extras import require
-from pulsar_ml.harness.building.checked import COMPILE_FLAGS, LINK_FLAGS, MACROS, flags_of
+from pulsar_ml.harness.building.checked import (
+    COMPILE_FLAGS,
+    LATER_CLANG,
+    LINK_FLAGS,
+    MACROS,
+    OF_LATER_CLANG,
+    flags_of,
+)
 from pulsar_ml.harness.building.disk import full_disk
 from pulsar_ml.harness.building.pyproject import NAME, read_pyproject
 
@@ -114,14 +121,18 @@ def cmake_flags(volatile: str) -> str:
     libraries = ("MODULE_LIBRARY", "SHARED_LIBRARY")
     kind = "$<TARGET_PROPERTY:TYPE>"
     is_library = f"$<OR:{','.join(f'$<STREQUAL:{kind},{each}>' for each in libraries)}>"
+    is_later = f"$<VERSION_GREATER_EQUAL:$<{{0}}_COMPILER_VERSION>,{LATER_CLANG}>"
+    flags = {
+        "$<COMPILE_LANG_AND_ID:{0},GNU>": flags_of(volatile, clang=0),
+        "$<COMPILE_LANG_AND_ID:{0},Clang>": flags_of(volatile, clang=1),
+        f"$<AND:$<COMPILE_LANG_AND_ID:{{0}},Clang>,{is_later}>": OF_LATER_CLANG,
+    }
     # CMake leaves out a word that it has met; the two words of an option are one behind SHELL.
     own = [
-        f'add_compile_options("SHELL:$<$<COMPILE_LANG_AND_ID:{language},{compiler}>:{flag}>")'
+        f'add_compile_options("SHELL:$<{condition.format(language)}:{flag}>")'
         for language in ("C", "CXX")
-        for compiler in ("GNU", "Clang")
-        for flag in re.findall(
-            r"-mllvm \S+|\S+", " ".join(flags_of(volatile, clang=compiler == "Clang"))
-        )
+        for condition, words in flags.items()
+        for flag in re.findall(r"-mllvm \S+|-Xclang \S+|\S+", " ".join(words))
     ]
     return "\n".join(
         [

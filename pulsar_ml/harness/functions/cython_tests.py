@@ -29,12 +29,15 @@ COMMENTS_ON_TOP = re.compile(r"^#\s*(cython|distutils)\s*:", re.IGNORECASE)
 CPLUS = re.compile(
     r"\blibcpp\b|\bcppclass\b|language\s*=\s*c\+\+|\bnew\s+[A-Za-z_][\w.]*\s*[(\[]|\.(?:hpp|hh|hxx)\b"
 )
-# Cython's variables in its C code, and in the table of symbols.
+# Cython's variables in its C code, and in the table of symbols. There Clang marks a variable of C++
+# with the ABI of its type, as std::string has one, and a member that it made a variable of its own
+# with a number.
 OBJECT_VARIABLE = re.compile(
     r"^static (?:PyObject|struct __pyx_obj_\w+|PyTypeObject) \*(__pyx_v_\w+)", re.MULTILINE
 )
 VARIABLE = re.compile(
-    r"^(?P<at>[0-9a-f]+) (?P<size>[0-9a-f]+) [bBdD] (?P<name>__pyx_v_\w+)$", re.MULTILINE
+    r"^(?P<at>[0-9a-f]+) (?P<size>[0-9a-f]+) [bBdD] (?:_ZL\d+)?(?P<name>__pyx_v_[\w.]+)$",
+    re.MULTILINE,
 )
 
 # Cython's hints on speed, above the errors of a file.
@@ -186,7 +189,7 @@ def c_variables(module: Path) -> list[tuple[int, int]]:
     if tool is None:
         raise BuildError("the program nm (of binutils) is not installed; it lists the variables")
     done = subprocess.run(
-        [tool, "-CS", "--defined-only", str(module)],
+        [tool, "-S", "--defined-only", str(module)],
         capture_output=True,
         text=True,
         errors="surrogateescape",

@@ -267,7 +267,8 @@ def in_source(function: str) -> str:
     """Return a function's name in its source: Cython's mangling is undone, other names stay."""
     if started := THREAD_START.match(function):
         called = REFERENCE.sub(r"\1", started["called"])
-        return called if "{lambda" in called else "the function of a thread"
+        # GCC calls a lambda {lambda()#1}, Clang $_0.
+        return called if re.search(r"\{lambda|::\$_\d", called) else "the function of a thread"
     mangled = re.match(r"__pyx_p?f_", function)
     if mangled is None:
         return without_templates(function)

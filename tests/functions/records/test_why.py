@@ -132,7 +132,7 @@ void test_waits_in_a_loop() {
     other.join();
 }
 
-void drop(Node *node) { delete node; }
+__attribute__((noinline)) void drop(Node *node) { delete node; }
 
 void test_double_free() {
     top = new Node{1};
@@ -208,7 +208,9 @@ def test_a_race_names_the_orders_that_do_not_synchronise(reasons: Reasons) -> No
         f"the store of ready at {at('ready.store', name)} is relaxed and the load of ready at "
         f"{at('ready.load', name)}, which read it, acquires: they do not synchronise"
     )
-    assert has(reasons(name), f"thread 0 started thread 1 at {at('});', name)}", "none of its")
+    # GCC gives the last line of the declaration, Clang its first one.
+    started = {at(text, name) for text in ("});", "std::thread other")}
+    assert any(has(reasons(name), f"started thread 1 at {each}", "none of its") for each in started)
     assert not has(reasons(name), "held")
     name = "test_relaxed_load"
     assert reasons(name)[0] == (
