@@ -20,7 +20,7 @@ from pulsar_ml.structures.range_cache cimport (
 from pulsar_ml.structures.status cimport (
     PML_DISABLED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
 )
-from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed
+from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, i64_fetch_sub_relaxed
 
 
 # With and without a manager -----------------------------------------------------------------------
@@ -95,6 +95,7 @@ cdef inline void range_put(
 cdef inline void range_put_refused(CacheWorld* world, int32_t thread, PmlResult* result) noexcept nogil:
     result.status = PML_NO_MEMORY
     world.threads[thread].incarnations -= 1
+    i64_fetch_add_relaxed(&world.given_back, 1)
     i64_fetch_sub_relaxed(&world.clock, world_ticks(1))
 
 

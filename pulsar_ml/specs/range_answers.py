@@ -316,6 +316,8 @@ class Model:
             if status == HIT:
                 return result == answer(HIT) and self.shows_now(key, thread)
             return result == answer(MISS) and self.missed(key, thread)
+        if operation == "describe":
+            return self.described(self.key(arguments), thread, result)
         if operation == "size":
             return result == answer(0, words[0]) and self.sized(
                 arguments[0] % self.n_caches, thread, words[0]
@@ -410,6 +412,20 @@ class Model:
             references >= 1
             and self.expects(key, expected)
             and (self.expects(key, left) if again else left == 0)
+        )
+
+    def described(self, first: Key, thread: int, result: Answer) -> bool:
+        """True if a description may be of the first entry from a key on."""
+        status, (number, length, _, counts) = result
+        key = first[0], number
+        if status == MISS:
+            return result == answer(MISS)
+        return (
+            status == HIT
+            and first[1] <= number < self.n_keys
+            and length == self.length(key)
+            and self.shows_now(key, thread)
+            and self.expects(key, counts >> 32)
         )
 
     def expects(self, key: Key, reads: int) -> bool:
