@@ -97,8 +97,9 @@ cdef inline void world_check_linked(CacheWorld* world, int32_t cache, PmlViolati
                            world_counted(world, key)):
             return
         if not world_is_moment(world, i64_load_relaxed(&wrapper.timestamp)):
-            world_violate(world, violation, b"I59", b"the timestamp of key %lld is %lld, and the clock is at %lld",
-                          key, i64_load_relaxed(&wrapper.timestamp), i64_load_relaxed(&world.clock))
+            world_violate(world, violation, b"I59", b"the timestamp of key %lld is %lld, and the clock is at "
+                          b"%lld", key, i64_load_relaxed(&wrapper.timestamp),
+                          i64_load_relaxed(&world.clock))
             return
         bytes += wrapper.size
     world_equal(world, violation, b"I41", b"the size of a cache whose wrappers' sizes were added up",

@@ -11,7 +11,7 @@ from pulsar_ml.operations.cache_check cimport world_check, world_destroy
 from pulsar_ml.operations.cache_operations cimport (
     RANGE_MISCOUNT, range_common_apply, world_table,
 )
-from pulsar_ml.operations.cache_puts cimport range_put
+from pulsar_ml.operations.cache_puts cimport range_put, world_stripe
 from pulsar_ml.operations.cache_world cimport (
     CacheWorld, WorldThread, world_create, world_equal, world_tick, world_ticks, world_violate,
 )
@@ -24,15 +24,15 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_removed, cache_manager_run, cache_manager_stats, cache_manager_tick,
 )
 from pulsar_ml.structures.eviction_thread cimport (
-    eviction_thread_go_on, eviction_thread_hold, eviction_thread_serves, eviction_thread_start,
-    eviction_thread_stop,
+    eviction_thread_forget, eviction_thread_go_on, eviction_thread_hold, eviction_thread_serves,
+    eviction_thread_start, eviction_thread_stop,
 )
 from pulsar_ml.structures.policy_pass cimport EvictionPass, size_pass
 from pulsar_ml.structures.range_cache cimport Removed, range_cache_size
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
-    i32_load_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, pml_i64, pml_u32, u32_load_relaxed,
-    u32_store_relaxed,
+    i32_load_relaxed, i32_store_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, pml_i64, pml_u32,
+    u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -177,6 +177,19 @@ cdef inline void manager_serve(
     eviction_thread_stop(&at.manager)
 
 
+# A fork, as of the parent; in a world of one thread as of the child, which has the state of the
+# parent's thread and not the thread.
+cdef inline void manager_fork(ManagerWorld* at) noexcept nogil:
+    eviction_thread_hold(&at.manager)
+    if at.world.n_threads > 1:
+        eviction_thread_go_on(&at.manager)
+        return
+    at.manager.serving = at.manager.wanted = True
+    u32_store_relaxed(&at.manager.marker, 1)
+    i32_store_relaxed(&at.manager.tasks, 1)
+    eviction_thread_forget(&at.manager)
+
+
 cdef inline void manager_apply(
     void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -212,11 +225,9 @@ cdef inline void manager_apply(
         elif call.code == MANAGER_MISS:
             i64_fetch_add_relaxed(&at.missed, call.arguments[0])
             i64_fetch_add_relaxed(&at.missed_bytes, call.arguments[1])
-            cache_manager_miss(&at.manager, thread, call.arguments[0], call.arguments[1])
+            cache_manager_miss(&at.manager, world_stripe(thread), call.arguments[0], call.arguments[1])
         elif call.code == MANAGER_FORK:
-            # As of the parent. The thread is in no pass in between.
-            eviction_thread_hold(&at.manager)
-            eviction_thread_go_on(&at.manager)
+            manager_fork(at)
         elif call.code == MANAGER_MISBOOK:
             i64_fetch_add_relaxed(&at.manager.size, 1)
         elif call.code == MANAGER_LEAVE_MARKED:

@@ -27,7 +27,7 @@ from pulsar_ml.structures.policy_pass cimport EvictionPass, time_pass
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.position_map cimport MapCursor, map_find
 from pulsar_ml.structures.range_cache cimport (
-    RangeCache, Removed, range_cache_cursor, range_cache_delete, range_cache_new,
+    RangeCache, Removed, range_cache_at, range_cache_cursor, range_cache_delete, range_cache_new,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
 from pulsar_ml.structures.status cimport PML_NO_MEMORY
@@ -320,16 +320,18 @@ cdef inline void range_sweep(
 # The lives of so many more caches, as of ledgers that open and close: passes may scan them
 # meanwhile. More than a chunk of the pool has room for may be open at once.
 cdef inline void range_open_close(CacheWorld* world, int64_t caches, PmlResult* result) noexcept nogil:
-    cdef RangeCache* opened[MOST_OPEN]
+    cdef uint32_t[MOST_OPEN] numbers
+    cdef RangeCache* cache
     cdef int64_t i, count = 0
     while count < caches:
-        opened[count] = range_cache_new(&world.memory, &world.policy.base.intake)
-        if opened[count] is NULL:
+        cache = range_cache_new(&world.memory, &world.policy.base.intake)
+        if cache is NULL:
             result.status = PML_NO_MEMORY
             break
+        numbers[count] = cache.number
         count += 1
     for i in range(count):
-        range_cache_delete(opened[i])
+        range_cache_delete(range_cache_at(&world.memory, numbers[i]))
 
 
 # Mistakes, for the tests.

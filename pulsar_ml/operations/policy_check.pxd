@@ -43,7 +43,8 @@ cdef inline void ghost_check(const GhostList* ghost, PmlViolation* violation) no
         cells += 1
         if not ghost.ring.head <= ghost.cells[i].index < ghost.ring.tail:
             violate(violation, b"EP-6", b"a key of the ghost list has place %lld, which is none of %lld to "
-                    b"%lld", <int64_t>ghost.cells[i].index, <int64_t>ghost.ring.head, <int64_t>ghost.ring.tail)
+                    b"%lld", <int64_t>ghost.cells[i].index, <int64_t>ghost.ring.head,
+                    <int64_t>ghost.ring.tail)
         elif ring_at(&ghost.ring, ghost.cells[i].index).value != ghost.cells[i].key:
             violate(violation, b"EP-6", b"place %lld of the ghost list has another key",
                     <int64_t>ghost.cells[i].index, 0, 0)
@@ -86,7 +87,8 @@ cdef inline void plan_check(const PriorityQueue* queue, PmlViolation* violation)
     cdef uint32_t i
     for i in range(1, queue.planned):
         if planned_before(&queue.plan[i], &queue.plan[(i - 1) // 2]):
-            violate(violation, b"EP-6", b"place %lld of the plan leaves before place %lld", i, (i - 1) // 2, 0)
+            violate(violation, b"EP-6", b"place %lld of the plan leaves before place %lld", i,
+                    (i - 1) // 2, 0)
 
 
 cdef inline void policy_check(const EvictionPolicy* policy, PmlViolation* violation) noexcept nogil:

@@ -75,8 +75,8 @@ class Model(range_answers.Model):
     def canonical(self) -> object:
         return (
             super().canonical(), tuple(self.sizes), frozenset(self.changes.items()), self.putting,
-            self.evicting, self.serving, self.was_above, tuple(self.seen_so_far), tuple(self.mine), tuple(self.taken), self.bytes,
-            self.freed, frozenset(self.freed_before.items()),
+            self.evicting, self.serving, self.was_above, tuple(self.seen_so_far), tuple(self.mine),
+            tuple(self.taken), self.bytes, self.freed, frozenset(self.freed_before.items()),
         )  # fmt: skip
 
     def hides(self, thread: int) -> bool:

@@ -40,7 +40,7 @@ SINGLE_FAULTY, TIMES_FAULTY = 15, 20  # programs of one thread in which allocati
 PROGRAMS, EXECUTIONS = 40, 50
 FAULTY_EXECUTIONS = 25  # of each program, with an allocation that may fail
 NEAREST = 2  # suites with the whole budget; each of the others has a third of the programs
-AGAIN, LONGER = 1, 3  # so many suites have so many times the programs again in the end
+AGAIN, LONGER = 1, 2  # so many suites have so many times the programs again in the end
 TRIALS = 3  # long programs of the nearest suite, with one thread and with all
 # From one execution to the next.
 ENGINE_LIMITS = Limits(wall=120.0, cpu=5.0)
