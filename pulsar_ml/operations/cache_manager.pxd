@@ -35,6 +35,7 @@ from pulsar_ml.sync.atomics cimport (
     u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
+from pulsar_ml.sync.thread cimport condition_destroy, condition_leave
 
 
 # The codes after those of cache_operations.pxd.
@@ -178,7 +179,8 @@ cdef inline void manager_serve(
 
 
 # A fork, as of the parent; in a world of one thread as of the child, which has the state of the
-# parent's thread and not the thread.
+# parent's thread and not the thread. The condition of the child is a copy that nobody knows; here
+# it has to go first.
 cdef inline void manager_fork(ManagerWorld* at) noexcept nogil:
     eviction_thread_hold(&at.manager)
     if at.world.n_threads > 1:
@@ -187,6 +189,8 @@ cdef inline void manager_fork(ManagerWorld* at) noexcept nogil:
     at.manager.serving = at.manager.wanted = True
     u32_store_relaxed(&at.manager.marker, 1)
     i32_store_relaxed(&at.manager.tasks, 1)
+    condition_leave(&at.manager.work)
+    condition_destroy(&at.manager.work)
     eviction_thread_forget(&at.manager)
 
 

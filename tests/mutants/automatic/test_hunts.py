@@ -22,8 +22,8 @@ from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.specs.ack_state import Model
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.automatic import hunting
-from stress.mutants.automatic.command import PAGE
 from stress.mutants.automatic.allocations import OF_PLACE, chosen, failing_allocations
+from stress.mutants.automatic.command import PAGE
 from stress.mutants.automatic.hunting import (
     ENGINE,
     ENGINE_LIMITS,
