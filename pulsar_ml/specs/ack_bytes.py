@@ -1,4 +1,4 @@
-"""The bytes of an acknowledgement state as words of 64 bits: damage to them, and what comes back."""
+"""The bytes of an acknowledgement state as words: damage to them, and what comes back."""
 
 from __future__ import annotations
 

@@ -412,7 +412,7 @@ class Model:
         return counts, restored
 
     def restore(self, word: int, change: int, counts: int) -> Answer:
-        """What comes back from the bytes of all of the state, of which one word is another."""
+        """Return what comes back from all bytes of the state, of which one word is another."""
         batches = {at: self.indexes[at] for at in self.batches}
         stored = encoded(self.ranges, batches, BATCH)
         words, n_ranges, n_batches = damaged(stored, word, change, counts)

@@ -202,15 +202,15 @@ def test_bytes_that_are_another_legal_state_come_back_as_that() -> None:
 
 
 @pytest.mark.parametrize(
-    "told",
+    "wrong",
     [
         answer(NEW, 16, 64, 32, 0b111_000_000),  # bytes that should be refused
         answer(DAMAGED, 16, 64, 32, 0b111_000_000),  # refused, and something is left
     ],
 )
-def test_a_wrong_answer_about_damaged_bytes_is_refused(told: Answer) -> None:
+def test_a_wrong_answer_about_damaged_bytes_is_refused(wrong: Answer) -> None:
     entry = Observed(0, "ack_entry", (0, 2), answer(NEW), (1, 2))
-    assert refused(entry, Observed(0, "restore", (3, -6, RIGHT), told, (3, 4)))
+    assert refused(entry, Observed(0, "restore", (3, -6, RIGHT), wrong, (3, 4)))
     right = answer(DAMAGED, 16, 0, 0, 0)
     assert not refused(entry, Observed(0, "restore", (3, -6, RIGHT), right, (3, 4)))
 

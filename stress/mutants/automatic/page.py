@@ -93,8 +93,9 @@ checks and programs have been improved with its survivors since then, so its sco
 {score}.
 
 A random sample of seed 4, drawn after the operations, checks and programs had been improved with
-the survivors of the three samples above and of one more, and hunted without the stage on real
-threads; nothing was tuned to it. The interval (Wilson's, 95 %) holds for the whole core.
+the survivors of the three samples above and of 24 other mutants, and hunted without the stage on
+real threads; nothing was tuned to it. The interval (Wilson's, 95 %) holds for the whole core. Eight
+of its mutants are of the samples above as well; of the others 72 of 85 were found (84.7%).
 
 """,
 }
