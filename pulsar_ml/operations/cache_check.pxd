@@ -10,10 +10,11 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
 from pulsar_ml.harness.subjects.subject cimport PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport (
     FIRST_TICK, KEPT, PLACES, CacheWorld, world_counted, world_equal, world_free, world_give_back,
-    world_in_use, world_key, world_later, world_release_kept, world_tick, world_ticks, world_verify,
-    world_violate,
+    world_in_use, world_is_before, world_key, world_later, world_release_kept, world_tick, world_ticks,
+    world_verify, world_violate,
 )
 from pulsar_ml.operations.cache_operations cimport range_remove_all
+from pulsar_ml.operations.policy_check cimport policy_check
 from pulsar_ml.structures.entry cimport Payload, entry_references, entry_was_accessed
 from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds
 from pulsar_ml.structures.eviction_policy cimport eviction_configure, eviction_held, eviction_run
@@ -26,7 +27,7 @@ from pulsar_ml.structures.range_cache cimport range_cache_size
 from pulsar_ml.structures.receive_buffer cimport buffer_books_pinned
 from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER
 from pulsar_ml.sync.atomics cimport (
-    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u64_load_relaxed,
+    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u32_store_relaxed, u64_load_relaxed,
 )
 
 
@@ -43,14 +44,23 @@ cdef inline void world_check(void* instance, PmlViolation* violation) noexcept n
     for i in range(world.n_caches):
         if not violation.found:
             world_check_linked(world, i, violation)
+    world_check_policy(world, violation)
     if violation.found or not world_check_totals(world, violation):
         return
     world_last_pass(world, violation)
+    world_check_policy(world, violation)
     if violation.found or not world_check_totals(world, violation):
         return
     world_empty(world, violation)
     if not violation.found:
         world_check_empty(world, violation)
+
+
+# EP-6. With broken lists nothing can be relied on any more.
+cdef inline void world_check_policy(CacheWorld* world, PmlViolation* violation) noexcept nogil:
+    policy_check(&world.policy, violation)
+    if violation.found:
+        u32_store_relaxed(&world.broken, 1)
 
 
 # I15, I27, I31, I41, I102: every wrapper in the map, and the size.
@@ -86,9 +96,22 @@ cdef inline void world_check_linked(CacheWorld* world, int32_t cache, PmlViolati
         if not world_equal(world, violation, b"I44", b"bytes counted for a cached entry", wrapper.size,
                            world_counted(world, key)):
             return
+        if not world_is_moment(world, i64_load_relaxed(&wrapper.timestamp)):
+            world_violate(world, violation, b"I59", b"the timestamp of key %lld is %lld, and the clock is at "
+                          b"%lld", key, i64_load_relaxed(&wrapper.timestamp),
+                          i64_load_relaxed(&world.clock))
+            return
         bytes += wrapper.size
     world_equal(world, violation, b"I41", b"the size of a cache whose wrappers' sizes were added up",
                 range_cache_size(world.caches[cache]), bytes)
+
+
+# True for a moment of the world's clock: a whole tick that was, and none before the first one.
+cdef inline bint world_is_moment(CacheWorld* world, int64_t moment) noexcept nogil:
+    cdef int64_t latest = world_later(
+        i64_load_relaxed(&world.clock), i64_load_relaxed(&world.given_back))
+    return (moment & (world_ticks(1) - 1) == 0 and not world_is_before(moment, world_ticks(FIRST_TICK))
+            and not world_is_before(latest, moment))
 
 
 # I46, I47 before anything is cleared: what was put and not removed is linked.

@@ -11,7 +11,7 @@ from pulsar_ml.operations.cache_check cimport world_check, world_destroy
 from pulsar_ml.operations.cache_operations cimport (
     RANGE_MISCOUNT, range_common_apply, world_table,
 )
-from pulsar_ml.operations.cache_puts cimport range_put
+from pulsar_ml.operations.cache_puts cimport range_put, world_stripe
 from pulsar_ml.operations.cache_world cimport (
     CacheWorld, WorldThread, world_create, world_equal, world_tick, world_ticks, world_violate,
 )
@@ -20,18 +20,22 @@ from pulsar_ml.operations.support cimport (
 )
 from pulsar_ml.structures.cache_manager cimport (
     CacheManager, ManagerSettings, ManagerStats, cache_manager_configure, cache_manager_destroy,
-    cache_manager_evict, cache_manager_init, cache_manager_look, cache_manager_mark,
+    cache_manager_evict, cache_manager_init, cache_manager_look, cache_manager_mark, cache_manager_miss,
     cache_manager_removed, cache_manager_run, cache_manager_stats, cache_manager_tick,
 )
-from pulsar_ml.structures.eviction_thread cimport eviction_thread_start, eviction_thread_stop
+from pulsar_ml.structures.eviction_thread cimport (
+    eviction_thread_forget, eviction_thread_go_on, eviction_thread_hold, eviction_thread_serves,
+    eviction_thread_start, eviction_thread_stop,
+)
 from pulsar_ml.structures.policy_pass cimport EvictionPass, size_pass
 from pulsar_ml.structures.range_cache cimport Removed, range_cache_size
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
-    i32_load_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, pml_u32, u32_load_relaxed,
-    u32_store_relaxed,
+    i32_load_relaxed, i32_store_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, pml_i64, pml_u32,
+    u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
+from pulsar_ml.sync.thread cimport condition_destroy, condition_leave
 
 
 # The codes after those of cache_operations.pxd.
@@ -45,6 +49,9 @@ cdef enum:
     MANAGER_STATS
     # On request: what the thread does meanwhile no model knows.
     MANAGER_SERVE
+    MANAGER_SERVES
+    MANAGER_MISS
+    MANAGER_FORK
     # Mistakes.
     MANAGER_MISBOOK
     MANAGER_LEAVE_MARKED
@@ -70,6 +77,8 @@ cdef struct ManagerWorld:
     RequestedSettings first
     RequestedSettings[64] last
     int64_t dropped             # empty wrappers that the world has counted
+    pml_i64 missed              # entries that reads did not find, and their bytes
+    pml_i64 missed_bytes
     pml_u32 free_for_all        # entries went by other ways than size passes, or settings changed
 
 
@@ -169,6 +178,22 @@ cdef inline void manager_serve(
     eviction_thread_stop(&at.manager)
 
 
+# A fork, as of the parent; in a world of one thread as of the child, which has the state of the
+# parent's thread and not the thread. The condition of the child is a copy that nobody knows; here
+# it has to go first.
+cdef inline void manager_fork(ManagerWorld* at) noexcept nogil:
+    eviction_thread_hold(&at.manager)
+    if at.world.n_threads > 1:
+        eviction_thread_go_on(&at.manager)
+        return
+    at.manager.serving = at.manager.wanted = True
+    u32_store_relaxed(&at.manager.marker, 1)
+    i32_store_relaxed(&at.manager.tasks, 1)
+    condition_leave(&at.manager.work)
+    condition_destroy(&at.manager.work)
+    eviction_thread_forget(&at.manager)
+
+
 cdef inline void manager_apply(
     void* instance, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -199,6 +224,14 @@ cdef inline void manager_apply(
         elif call.code == MANAGER_SERVE:
             manager_serve(at, thread, call.arguments[0] % at.world.n_caches,
                           call.arguments[1] % at.world.n_keys, call.arguments[2], result, violation)
+        elif call.code == MANAGER_SERVES:
+            result.status = eviction_thread_serves(&at.manager)
+        elif call.code == MANAGER_MISS:
+            i64_fetch_add_relaxed(&at.missed, call.arguments[0])
+            i64_fetch_add_relaxed(&at.missed_bytes, call.arguments[1])
+            cache_manager_miss(&at.manager, world_stripe(thread), call.arguments[0], call.arguments[1])
+        elif call.code == MANAGER_FORK:
+            manager_fork(at)
         elif call.code == MANAGER_MISBOOK:
             i64_fetch_add_relaxed(&at.manager.size, 1)
         elif call.code == MANAGER_LEAVE_MARKED:
@@ -333,7 +366,11 @@ cdef inline bint manager_check_books(ManagerWorld* at, PmlViolation* violation) 
             and world_equal(world, violation, b"I45", b"bytes that the manager counted as put",
                             stats.inserted_bytes, put_bytes)
             and world_equal(world, violation, b"CM-7", b"entries counted as hits", stats.hits, hits)
-            and world_equal(world, violation, b"CM-7", b"bytes counted as hits", stats.hit_bytes, hit_bytes))
+            and world_equal(world, violation, b"CM-7", b"bytes counted as hits", stats.hit_bytes, hit_bytes)
+            and world_equal(world, violation, b"CM-7", b"entries counted as misses", stats.misses,
+                            i64_load_relaxed(&at.missed))
+            and world_equal(world, violation, b"CM-7", b"bytes counted as misses", stats.miss_bytes,
+                            i64_load_relaxed(&at.missed_bytes)))
 
 
 cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept nogil:
@@ -401,5 +438,10 @@ cdef inline void cache_manager_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"cache", 0, 2)
     operation_argument(operation, b"key", 0, 127)
     operation_argument(operation, b"puts", 0, 16)
+    table_operation(table, MANAGER_SERVES, b"serves", 2, 0)
+    operation = table_operation(table, MANAGER_MISS, b"miss", 4, 0)
+    operation_argument(operation, b"entries", 1, 64)
+    operation_argument(operation, b"bytes", 0, 4096)
+    table_operation(table, MANAGER_FORK, b"fork", 1, 0)
     table_operation(table, MANAGER_MISBOOK, b"misbook", 0, 0)
     table_operation(table, MANAGER_LEAVE_MARKED, b"leave_marked", 0, 0)

@@ -9,11 +9,13 @@ from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult
 from pulsar_ml.operations.cache_puts cimport (
     range_put, range_put_alone, range_put_foreign, world_get, world_next, world_remove,
 )
+from pulsar_ml.operations.cache_views cimport range_describe, range_exists, range_size
 from pulsar_ml.operations.cache_world cimport (
-    FIRST_TICK, MOST_KEYS, MOST_LATE, MOST_RANGE, PLACES, CacheWorld, Held, world_expected, world_give_back,
-    world_hold, world_incarnation, world_key, world_position, world_release, world_tick, world_ticks,
-    world_vacancy, world_verify, world_violate,
+    FIRST_TICK, MOST_KEYS, MOST_LATE, MOST_RANGE, PLACES, CacheWorld, Held, world_expected,
+    world_give_back, world_hold, world_incarnation, world_key, world_position, world_release, world_tick,
+    world_ticks, world_verify, world_violate,
 )
+from pulsar_ml.operations.policy_check cimport policy_misbook
 from pulsar_ml.operations.support cimport SubjectTable, operation_argument, table_operation, table_setting
 from pulsar_ml.structures.entry cimport (
     entry_at, entry_copy, entry_expect_read, entry_not_delivered, entry_payload, entry_references,
@@ -25,8 +27,7 @@ from pulsar_ml.structures.policy_pass cimport EvictionPass, time_pass
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.position_map cimport MapCursor, map_find
 from pulsar_ml.structures.range_cache cimport (
-    RangeCache, Removed, range_cache_cursor, range_cache_delete, range_cache_exists, range_cache_new,
-    range_cache_size,
+    RangeCache, Removed, range_cache_at, range_cache_cursor, range_cache_delete, range_cache_new,
 )
 from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
 from pulsar_ml.structures.status cimport PML_NO_MEMORY
@@ -39,6 +40,10 @@ cdef enum:
     RANGE_HIT = 1
     RANGE_LAST = 2          # released, and it was the last reference
     RANGE_NO_MEMORY = 3     # as PML_NO_MEMORY
+
+
+cdef enum:
+    MOST_OPEN = 20          # caches of one call; a chunk of their pool has 16
 
 
 cdef enum:
@@ -59,12 +64,14 @@ cdef enum:
     RANGE_SIZE
     RANGE_SWEEP
     RANGE_OPEN_CLOSE
+    RANGE_DESCRIBE
     # On request: the puts of a suite whose only putter is one thread.
     RANGE_PUT_ALONE
     # A user's mistake that the cache must survive, and mistakes of a cache.
     RANGE_OVER_RELEASE
     RANGE_FORGET
     RANGE_SCRIBBLE
+    RANGE_MISLIST
     RANGE_MISCOUNT
 
 
@@ -296,23 +303,6 @@ cdef inline void range_remove_all(
             return
 
 
-cdef inline void range_exists(
-    CacheWorld* world, int64_t cache, int64_t key, PmlResult* result, PmlViolation* violation
-) noexcept nogil:
-    result.status = range_cache_exists(world.caches[cache], world_position(world, key))
-    if range_cache_exists(world.caches[cache], world_vacancy(world, key)):
-        world_violate(world, violation, b"I8", b"the position beside key %lld exists and was never put",
-                      key, 0, 0)
-
-
-cdef inline void range_size(
-    CacheWorld* world, int64_t cache, PmlResult* result, PmlViolation* violation
-) noexcept nogil:
-    result.words[0] = range_cache_size(world.caches[cache])
-    if result.words[0] < 0:
-        world_violate(world, violation, b"I40", b"the size of cache %lld is %lld", cache, result.words[0], 0)
-
-
 # Lets the policy drop what was emptied where it looks first: a time pass for which nothing is old
 # enough.
 cdef inline void range_sweep(
@@ -327,13 +317,21 @@ cdef inline void range_sweep(
                       b"%lld bytes and requeued %lld", run.removed.entries, run.removed.bytes, run.requeued)
 
 
-# The life of one more cache, as of a ledger that opens and closes: passes may scan it meanwhile.
-cdef inline void range_open_close(CacheWorld* world, PmlResult* result) noexcept nogil:
-    cdef RangeCache* cache = range_cache_new(&world.memory, &world.policy.base.intake)
-    if cache is NULL:
-        result.status = PML_NO_MEMORY
-    else:
-        range_cache_delete(cache)
+# The lives of so many more caches, as of ledgers that open and close: passes may scan them
+# meanwhile. More than a chunk of the pool has room for may be open at once.
+cdef inline void range_open_close(CacheWorld* world, int64_t caches, PmlResult* result) noexcept nogil:
+    cdef uint32_t[MOST_OPEN] numbers
+    cdef RangeCache* cache
+    cdef int64_t i, count = 0
+    while count < caches:
+        cache = range_cache_new(&world.memory, &world.policy.base.intake)
+        if cache is NULL:
+            result.status = PML_NO_MEMORY
+            break
+        numbers[count] = cache.number
+        count += 1
+    for i in range(count):
+        range_cache_delete(range_cache_at(&world.memory, numbers[i]))
 
 
 # Mistakes, for the tests.
@@ -342,6 +340,9 @@ cdef inline void range_mistake(
     PmlViolation* violation
 ) noexcept nogil:
     cdef uint32_t entry
+    if code == RANGE_MISLIST:
+        policy_misbook(&world.policy)
+        return
     if code == RANGE_MISCOUNT:
         i64_fetch_add_relaxed(&world.caches[cache].size, 1)
         return
@@ -398,7 +399,9 @@ cdef inline bint range_common_apply(
     elif call.code == RANGE_SWEEP:
         range_sweep(world, thread, call.arguments[0], result, violation)
     elif call.code == RANGE_OPEN_CLOSE:
-        range_open_close(world, result)
+        range_open_close(world, call.arguments[0], result)
+    elif call.code == RANGE_DESCRIBE:
+        range_describe(world, cache, key, result, violation)
     elif call.code <= RANGE_MISCOUNT:
         range_mistake(world, thread, call.code, cache, key, result, violation)
     else:
@@ -453,10 +456,13 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     operation_argument(operation, b"cache", 0, 2)
     operation = table_operation(table, RANGE_SWEEP, b"sweep", 12, 0)
     operation_argument(operation, b"steps", 1, 64)
-    table_operation(table, RANGE_OPEN_CLOSE, b"open_close", 4, 0)
+    operation = table_operation(table, RANGE_OPEN_CLOSE, b"open_close", 4, 0)
+    operation_argument(operation, b"caches", 1, MOST_OPEN)
+    world_operation(table, RANGE_DESCRIBE, b"describe", 12, NULL, 0, 0)
     world_operation(table, RANGE_PUT_ALONE, b"put_alone", 0, b"expected_reads", -1, 3)
     table.operations[RANGE_PUT_ALONE].role = 1
     world_operation(table, RANGE_OVER_RELEASE, b"over_release", 0, NULL, 0, 0)
     world_operation(table, RANGE_FORGET, b"forget", 0, NULL, 0, 0)
     world_operation(table, RANGE_SCRIBBLE, b"scribble", 0, NULL, 0, 0)
+    table_operation(table, RANGE_MISLIST, b"mislist", 0, 0)
     world_operation(table, RANGE_MISCOUNT, b"miscount", 0, NULL, 0, 0)

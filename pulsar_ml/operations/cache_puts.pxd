@@ -20,10 +20,15 @@ from pulsar_ml.structures.range_cache cimport (
 from pulsar_ml.structures.status cimport (
     PML_DISABLED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
 )
-from pulsar_ml.sync.atomics cimport i64_fetch_sub_relaxed
+from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed, i64_fetch_sub_relaxed
 
 
 # With and without a manager -----------------------------------------------------------------------
+
+# The counters of a thread's reads: any number, and more than there are counters.
+cdef inline uint32_t world_stripe(int32_t thread) noexcept nogil:
+    return <uint32_t>(7 * thread + 19)
+
 
 cdef inline Status world_put(
     CacheWorld* world, int64_t cache, Position key, uint32_t entry, uint32_t length, int64_t now
@@ -40,7 +45,7 @@ cdef inline uint32_t world_get(
     cdef uint32_t entry
     if world.manager is NULL:
         return range_cache_get(world.caches[cache], key)
-    entry = cache_manager_get(world.manager, world.caches[cache], key, thread)
+    entry = cache_manager_get(world.manager, world.caches[cache], key, world_stripe(thread))
     if entry:
         me.hits += 1
         me.hit_bytes += entry_length(&world.memory.entries, entry)
@@ -95,6 +100,7 @@ cdef inline void range_put(
 cdef inline void range_put_refused(CacheWorld* world, int32_t thread, PmlResult* result) noexcept nogil:
     result.status = PML_NO_MEMORY
     world.threads[thread].incarnations -= 1
+    i64_fetch_add_relaxed(&world.given_back, 1)
     i64_fetch_sub_relaxed(&world.clock, world_ticks(1))
 
 

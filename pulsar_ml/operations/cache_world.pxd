@@ -114,6 +114,7 @@ cdef struct CacheWorld:
     bint has_policy
     char[64] apart
     pml_i64 clock
+    pml_i64 given_back      # ticks, by puts without memory
     pml_i64 deallocated
     pml_i64 deallocated_sum
     pml_u32 dead_twice      # an incarnation was deallocated twice

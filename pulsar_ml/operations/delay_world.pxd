@@ -36,6 +36,7 @@ cdef enum:
     DELAY_LEDGER = 3        # the first one
     DELAY_BATCH = 40        # a request for so many or more is one for all
     DELAY_CHUNK = 64        # messages of one call of the structure
+    DELAY_BLOCK = 1 << 16   # entries of a ledger that a set keeps in one block
 
 
 cdef struct DelayClocks:
@@ -46,6 +47,7 @@ cdef struct DelayClocks:
 cdef struct DelayNotes:
     pml_i64 most_tick       # of all that were set
     int64_t ledger_bits     # numbers of one ledger, as a power of two
+    int64_t first_entry     # of each ledger
     pml_i32 taken           # a call that may take messages out has begun
     bint strict
     pml_i64[64] earliest    # delivery time of a message
@@ -73,24 +75,26 @@ cdef inline int64_t delay_latest(const DelayClocks* clocks) noexcept nogil:
     return latest
 
 
+# Above 0, `block_end` is the number of entries of each ledger before the end of a block.
 cdef inline void delay_notes_init(
-    DelayNotes* notes, int64_t tick, bint strict, int64_t ledger_bits
+    DelayNotes* notes, int64_t tick, bint strict, int64_t ledger_bits, int64_t block_end
 ) noexcept nogil:
     cdef int64_t i
     i64_store_relaxed(&notes.most_tick, tick)
     notes.strict = strict
     notes.ledger_bits = ledger_bits
+    notes.first_entry = DELAY_BLOCK - block_end if block_end else 0
     for i in range(DELAY_NOTED):
         i64_store_relaxed(&notes.earliest[i], INT64_MAX)
 
 
 cdef inline Position delay_position(const DelayNotes* notes, int64_t number) noexcept nogil:
     return position(DELAY_LEDGER + (number >> notes.ledger_bits),
-                    number & ((<int64_t>1 << notes.ledger_bits) - 1))
+                    notes.first_entry + (number & ((<int64_t>1 << notes.ledger_bits) - 1)))
 
 
 cdef inline int64_t delay_number(const DelayNotes* notes, Position at) noexcept nogil:
-    return (at.ledger_id - DELAY_LEDGER) << notes.ledger_bits | at.entry_id
+    return (at.ledger_id - DELAY_LEDGER) << notes.ledger_bits | at.entry_id - notes.first_entry
 
 
 # The distance between the messages of a run that begins there.

@@ -129,7 +129,7 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
     run.start = settings[3]
     run.messages = 2 << settings[5]
     for i in range(DV_TOPICS):
-        delay_notes_init(&run.notes[i], settings[0], settings[1] != 0, settings[6])
+        delay_notes_init(&run.notes[i], settings[0], settings[1] != 0, settings[6], settings[8])
     for i in range(DV_SLOTS):
         if manager_run_open(run, i, &opened) != DELAY_TRACKED:
             manager_run_destroy(run)
@@ -446,6 +446,7 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"spread", 0, 5)
     table_setting(table, b"ledger_bits", 1, DELAY_LEDGER_BITS)
     table_setting(table, b"clocks_apart", 0, 40)
+    table_setting(table, b"block_end", 0, DELAY_NOTED)
     operation = table_operation(table, DV_OPEN, b"open", 3, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
     operation = table_operation(table, DV_CLOSE, b"close", 1, 0)

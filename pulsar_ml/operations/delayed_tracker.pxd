@@ -79,7 +79,7 @@ cdef inline void* tracker_run_create(const int64_t* settings, int32_t threads) n
         release(run)
         return NULL
     delayed_tracker_init(&run.tracker, &run.buckets, settings[0], settings[1] != 0, settings[2])
-    delay_notes_init(&run.notes, settings[0], settings[1] != 0, DELAY_LEDGER_BITS)
+    delay_notes_init(&run.notes, settings[0], settings[1] != 0, DELAY_LEDGER_BITS, settings[5])
     run.start = settings[3]
     run.messages = 2 << settings[4]
     return run
@@ -279,6 +279,7 @@ cdef inline void delayed_tracker_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"lookahead", 0, 4)
     table_setting(table, b"start", -40, 40)
     table_setting(table, b"spread", 0, 5)
+    table_setting(table, b"block_end", 0, DELAY_NOTED)
     operation = table_operation(table, DT_ADD, b"add", 20, 0)
     operation_argument(operation, b"message", 0, DELAY_NOTED - 1)
     operation_argument(operation, b"delay", -3, DELAY_NOTED + 3)

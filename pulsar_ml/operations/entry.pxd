@@ -170,10 +170,13 @@ cdef inline void entry_value_released(void* context, int64_t value) noexcept nog
 
 # The second word says whether this call's value came to the entry.
 cdef inline void entry_parse(
-    EntryRun* run, uint32_t handle, uint64_t serial, PmlResult* result
+    EntryRun* run, uint32_t handle, uint64_t serial, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
+    cdef int64_t value
     cdef Status status = entry_attach_metadata(
         &run.pool, handle, entry_value_released, run, <int64_t>serial)
+    if status != PML_NO_MEMORY and not entry_metadata(&run.pool, handle, &value):
+        violate(violation, b"EN-7", b"entry %lld was parsed and has no parsed value", <int64_t>serial, 0, 0)
     if status == PML_NO_MEMORY:
         result.status = EN_NO_MEMORY
     result.words[1] = status == PML_OK
@@ -280,7 +283,7 @@ cdef inline void entry_with(
                 references += 1
         entry_give(run, thread, held, references, result, violation)
     elif call.code == EN_PARSE:
-        entry_parse(run, handle, held >> 8, result)
+        entry_parse(run, handle, held >> 8, result, violation)
     elif call.code == EN_HAS_CALLBACK:
         # Its creator set the note before the callback, and passed the entry on afterwards.
         expect_equal(violation, b"I20", b"callback of an entry", entry_has_callback(&run.pool, handle),

@@ -4,7 +4,7 @@
 # entries on. Beside each count stands what it should be, and the number of its incarnation: a
 # holder that finds another incarnation lost the object under its hands.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport INT32_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.hands cimport (
@@ -64,6 +64,7 @@ cdef struct ReadCountRun:
     Pool pool
     int32_t threads
     bint below_zero
+    bint near_limit         # counts begin near the largest number, beyond which they do not rise
     pml_u32 incarnations
     ExpectedReads[64] expected
     pml_u64[4] mailboxes
@@ -76,6 +77,7 @@ cdef inline void* read_count_create(const int64_t* settings, int32_t threads) no
         return NULL
     run.threads = threads
     run.below_zero = settings[2] != 0
+    run.near_limit = settings[3] != 0
     if read_count_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) != PML_OK:
         release(run)
         return NULL
@@ -100,8 +102,11 @@ cdef inline void read_count_look(ReadCountRun* run, uint64_t held, PmlViolation*
 cdef inline void read_count_begin(
     ReadCountRun* run, Hands* hands, int64_t expected, PmlResult* result
 ) noexcept nogil:
-    cdef uint32_t handle = read_count_new(&run.pool, <int32_t>expected)
+    cdef uint32_t handle
     cdef uint64_t incarnation
+    if run.near_limit:
+        expected = INT32_MAX - expected
+    handle = read_count_new(&run.pool, <int32_t>expected)
     if not handle:
         result.status = EX_EXHAUSTED
         return
@@ -126,7 +131,8 @@ cdef inline void read_count_with(
         else:
             hands_put(hands, held)
     elif call.code == EX_INCREMENT:
-        i64_fetch_add_relaxed(&run.expected[handle].expected, 1)
+        if i64_load_relaxed(&run.expected[handle].expected) < INT32_MAX:
+            i64_fetch_add_relaxed(&run.expected[handle].expected, 1)
         read_count_increment(&run.pool, handle)
     elif call.code == EX_MARK_READ:
         result.words[1] = read_count_mark_read(&run.pool, handle, run.below_zero)
@@ -213,6 +219,7 @@ cdef inline void read_count_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"chunk_bits", 0, 4)
     table_setting(table, b"limit", 2, EX_MOST_HANDLES)
     table_setting(table, b"below_zero", 0, 1)
+    table_setting(table, b"near_limit", 0, 1)
     operation = table_operation(table, EX_NEW, b"new", 3, 0)
     operation_argument(operation, b"expected", 0, 3)
     hands_operation(table, EX_RETAIN, b"retain", 4)

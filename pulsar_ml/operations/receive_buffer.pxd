@@ -409,6 +409,8 @@ cdef inline void buffer_check(void* instance, PmlViolation* violation) noexcept 
     buffer_give_all(run, held, references)
     expect_equal(violation, b"I17", b"entries in use after all were released", pool_in_use(&run.pool.entries),
                  0)
+    expect_equal(violation, b"I70", b"read counts in use after all were released",
+                 pool_in_use(&run.pool.read_counts), 0)
     expect_equal(violation, b"I17", b"bytes of buffers after all were released",
                  i64_load_relaxed(&run.books.allocated), 0)
     expect_equal(violation, b"RB-2", b"bytes pinned after all were released",

@@ -8,8 +8,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
+from pulsar_ml.specs.ack_bytes import damaged, decoded, encoded
 
 NEW, KNOWN, NO_MEMORY = 0, 1, 3
+DAMAGED = 1  # of bytes that do not come back
 
 REPLAY = 1
 KINDS = 3
@@ -90,7 +92,7 @@ class Model:
     fresh = False
     scarce = False
     foresees = True
-    allocates = frozenset({"store", "apart"})
+    allocates = frozenset({"store", "apart", "restore"})
     weak: ClassVar[Mapping[str, str]] = {
         "ack_entry": RESUMED,
         **dict.fromkeys(
@@ -148,6 +150,8 @@ class Model:
             return answer(NEW, at <= self.mark or arguments[2] in self.indexes.get(at, ()))
         if operation == "store":
             return answer(NEW, self.mark_word, *self.store(in_store=bool(arguments[0])))
+        if operation == "restore":
+            return self.restore(*arguments)
         if operation == "look":
             return answer(NEW, self.mark_word, len(self.ranges) * 64 + len(self.batches), self.size)
         if operation == "mark":
@@ -259,7 +263,7 @@ class Model:
         if operation == "apart":
             refused = self.scarce and result == answer(NO_MEMORY)
             return refused or self.step(operation, arguments, thread=thread) == result
-        if operation == "store":
+        if operation in ("store", "restore"):
             if self.scarce and result == answer(NO_MEMORY):
                 self.know(thread)
                 return True
@@ -406,6 +410,22 @@ class Model:
             )
             restored |= sum(1 << index for index in have) << (number * BATCH)
         return counts, restored
+
+    def restore(self, word: int, change: int, counts: int) -> Answer:
+        """Return what comes back from all bytes of the state, of which one word is another."""
+        batches = {at: self.indexes[at] for at in self.batches}
+        stored = encoded(self.ranges, batches, BATCH)
+        words, n_ranges, n_batches = damaged(stored, word, change, counts)
+        back = decoded(self.mark, words, n_ranges, n_batches)
+        ranges, found = back or ([], {})
+        indexes = 0
+        for number, at in enumerate(all_entries()):
+            whole = at <= self.mark or any(first <= at <= last for first, last in ranges)
+            bits = found[at][1] if at in found else 0
+            indexes |= ((1 << BATCH) - 1 if whole else bits & ((1 << BATCH) - 1)) << number * BATCH
+        size = 32 * (len(ranges) + len(found))
+        status = NEW if back else DAMAGED
+        return answer(status, self.mark_word, len(ranges) * 64 + len(found), size, indexes)
 
     @property
     def mark_word(self) -> int:

@@ -21,6 +21,7 @@ class Model(range_cache.Model):
 
     operations = range_cache.Model.operations | {
         *("tick", "trigger", "evict", "free", "configure", "configure_policy", "stats"),
+        *("serves", "miss", "fork"),
     }
 
     def __init__(self, settings: Mapping[str, int], threads: int = 1) -> None:
@@ -138,6 +139,16 @@ class Model(range_cache.Model):
 
     def stats(self, words: Words, thread: int) -> int:
         words[:] = [self.bytes, self.inserted, self.evicted, self.evictions]
+        return 0
+
+    def serves(self, words: Words, thread: int) -> int:
+        """Without `serve` there is no thread."""
+        return MISS
+
+    def miss(self, words: Words, thread: int, entries: int, size: int) -> int:
+        return 0
+
+    def fork(self, words: Words, thread: int) -> int:
         return 0
 
     def check(self) -> None:

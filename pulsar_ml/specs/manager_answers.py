@@ -46,6 +46,9 @@ class Model(range_answers.Model):
         "never go back; they include those that the caller put and removed, and are at most "
         "those that were put, or may be gone. The size differs from the bytes cached by at most "
         "one entry for each thread that is putting, and by removals under way.",
+        "serves": "HIT: a call of serve is under way.",
+        "miss": "The answer says nothing.",
+        "fork": "The answer says nothing.",
         "serve": "Any answer about the entries that it puts is legal.",
     }
     spans: ClassVar[frozenset[str]] = range_answers.Model.spans | PASSES | HIDDEN
@@ -60,6 +63,7 @@ class Model(range_answers.Model):
         self.changes: dict[int, tuple[int, frozenset[int]]] = {}
         self.putting: frozenset[int] = frozenset()  # threads whose latest call was a put
         self.evicting: frozenset[int] = frozenset()  # and of these, those that may still evict
+        self.serving: frozenset[int] = frozenset()
         self.was_above = False
         self.seen_so_far = [(0, 0, 0)] * threads  # the last answer of stats to each thread
         self.mine = [0] * threads  # entries put
@@ -71,9 +75,8 @@ class Model(range_answers.Model):
     def canonical(self) -> object:
         return (
             super().canonical(), tuple(self.sizes), frozenset(self.changes.items()), self.putting,
-            self.evicting,
-            self.was_above, tuple(self.seen_so_far), tuple(self.mine), tuple(self.taken), self.bytes,
-            self.freed, frozenset(self.freed_before.items()),
+            self.evicting, self.serving, self.was_above, tuple(self.seen_so_far), tuple(self.mine),
+            tuple(self.taken), self.bytes, self.freed, frozenset(self.freed_before.items()),
         )  # fmt: skip
 
     def hides(self, thread: int) -> bool:
@@ -129,6 +132,7 @@ class Model(range_answers.Model):
             self.changes[thread] = size, beside
             self.sizes = [sizes | {size} for sizes in self.sizes]
         elif operation == "serve":
+            self.serving |= {thread}
             self.serve(arguments, thread)
         self.look_at_size()
         self.opens(thread, -1, 0, self.n_keys - 1, takes=True, tells=operation in PASSES)
@@ -160,6 +164,7 @@ class Model(range_answers.Model):
         if operation not in HIDDEN:
             return super().ends(operation, arguments, thread, result)
         del self.open[thread]
+        self.serving -= {thread}
         if operation == "configure":
             if thread not in self.changes:
                 return False
@@ -180,6 +185,8 @@ class Model(range_answers.Model):
         if result == answer(DISABLED) and (operation in PUTS or operation == "put_foreign"):
             self.numbers[thread] += 1
             return self.hides(thread)
+        if operation == "serves":
+            return result == answer(MISS) or (result == answer(HIT) and bool(self.serving))
         if operation == "stats":
             return (not self.fresh or thread in self.freed_before) and self.counts(thread, result)
         if not super().answers(operation, arguments, thread, result):

@@ -316,6 +316,8 @@ class Model:
             if status == HIT:
                 return result == answer(HIT) and self.shows_now(key, thread)
             return result == answer(MISS) and self.missed(key, thread)
+        if operation == "describe":
+            return self.described(self.key(arguments), thread, result)
         if operation == "size":
             return result == answer(0, words[0]) and self.sized(
                 arguments[0] % self.n_caches, thread, words[0]
@@ -412,6 +414,13 @@ class Model:
             and (self.expects(key, left) if again else left == 0)
         )
 
+    def described(self, first: Key, thread: int, result: Answer) -> bool:
+        status, (number, length, _, counts) = result
+        key = first[0], number
+        named = first[1] <= number < self.n_keys and length == self.length(key)
+        found = status == HIT and named and self.shows_now(key, thread)
+        return result == answer(MISS) or (found and self.expects(key, counts >> 32))
+
     def expects(self, key: Key, reads: int) -> bool:
         """True if so many reads may be expected of an entry of the key."""
         if key in self.strange:
@@ -485,8 +494,7 @@ class Model:
     def sized(self, cache: int, thread: int, size: int) -> bool:
         mine = [key for key in self.put_so_far if key[0] == cache]
         least = sum(self.length(key) for key in mine if self.surely(key, thread))
-        most = sum(self.length(key) * len(self.put_so_far[key]) for key in mine) + self.strays * (
-            56 << self.shift
-        )
+        most = self.strays * (56 << self.shift)
+        most += sum(self.length(key) * len(self.put_so_far[key]) for key in mine)
         takers = self.cut if self.fresh else [self.cut[thread]]
         return least <= size <= most - sum(cut.get(cache, 0) for cut in takers)

@@ -28,7 +28,7 @@ class Model:
         {
             "put", "put_late", "put_foreign", "get", "hold", "release", "dispatch", "expect", "drop",
             "read_range", "visit", "exists", "remove_range", "clear", "size", "sweep", "open_close",
-            "put_alone", "over_release",
+            "describe", "put_alone", "over_release",
         }
     )  # fmt: skip
 
@@ -105,7 +105,7 @@ class Model:
         if not self.policy.merges_counts:
             cached.expected, cached.shared = duplicate.expected, duplicate.shared
         elif duplicate.shared:
-            cached.shared = True
+            cached.shared = wrapper.accessed = True  # it is read for that
             if cached.expected[0] > EVICTED // 2:
                 cached.expected[0] += duplicate.expected[0]
 
@@ -241,8 +241,20 @@ class Model:
         words[0] = nothing_old.missing
         return 0
 
-    def open_close(self, words: Words, thread: int) -> int:
+    def open_close(self, words: Words, thread: int, caches: int) -> int:
         return OK
+
+    def describe(self, words: Words, thread: int, cache: int, key: int) -> int:
+        """The first entry from a key on, as its wrapper describes it."""
+        for wrapper in self.caches[cache % len(self.caches)].ascending(
+            key % self.n_keys, self.n_keys - 1
+        ):
+            if wrapper.entry is not None:
+                counts = wrapper.entry.expected_reads() << 32 | 2 * wrapper.requeues
+                words[:] = [wrapper.key, wrapper.size, wrapper.timestamp - FIRST_TIME, counts]
+                words[3] |= wrapper.accessed
+                return HIT
+        return MISS
 
     def over_release(self, words: Words, thread: int, cache: int, key: int) -> int:
         entry = self.retain(words, cache, key)

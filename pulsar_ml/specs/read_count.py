@@ -10,6 +10,7 @@ from pulsar_ml.specs import Answer, answer, unknown
 from pulsar_ml.specs.hands import Hands
 
 DONE, EXHAUSTED, NOT_HELD, HANDS_FULL = range(4)
+MOST = 2**31 - 1
 
 
 @dataclass(eq=False, slots=True)
@@ -58,6 +59,7 @@ class Model:
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
         self.counts = settings["limit"] - 1
         self.below_zero = bool(settings["below_zero"])
+        self.near_limit = bool(settings.get("near_limit"))
         self.takes = 0  # up to the number of objects
         self.hands: Hands[Count] = Hands(threads)
 
@@ -73,7 +75,7 @@ class Model:
                 return HANDS_FULL, 0
             if len(set(hands.everywhere())) == self.counts:
                 return EXHAUSTED, 0
-            held.append(Count([arguments[0]]))
+            held.append(Count([MOST - arguments[0] if self.near_limit else arguments[0]]))
             self.takes = min(self.takes + 1, self.counts)
             return DONE, 0
         if operation == "pass_on":
@@ -86,7 +88,7 @@ class Model:
                 return HANDS_FULL, 0
             held.append(count)
         elif operation == "increment":
-            count.change(thread, 1)
+            count.change(thread, int(count.expected < MOST))
         elif operation == "mark_read":
             took = self.below_zero or count.expected > 0
             count.change(thread, -took)

@@ -14,6 +14,7 @@
 #              EP-4 (I60) a wrapper that was emptied meanwhile is dropped and counted nowhere.
 #              EP-5 (I61, I65, I66, I101) slices exclude each other and changes of settings; the
 #              monitor comes before wrapper locks.
+#              EP-6 the counts, bytes and links of a policy's lists are those of what is in them.
 # Ordering     See monitor.pxd, mpsc_queue.pxd, entry_wrapper.pxd.
 # Reclamation  Nodes and lists of the policies go with the policy; wrappers with the cache memory.
 # Not promised An order of victims beyond that of the policy; that a size pass reaches its target.

@@ -23,7 +23,7 @@ SUITE = Suite(
         left_out=("apart",),
         mix={
             "ack_entry": 8, "ack_index": 6, "ack_up_to": 2, "is_acked": 2, "end_ledger": 2, "dispatch": 8,
-            "store": 1, "set_metadata": 2, "set_pauses": 3, "look": 1, "mark": 1, "size": 1,
+            "store": 1, "restore": 1, "set_metadata": 2, "set_pauses": 3, "look": 1, "mark": 1, "size": 1,
         },
     ),
     invariants=named("I99 AC-1 AC-2 AR-1 AR-2 AR-3 AS-1"),

@@ -33,9 +33,11 @@ SUITE = Suite(
             ("put", "put", "put", "put", "put", "two_passes"),
         ),
     ),
+    # Long lists, whose memory grows, and keys that meet in one place of a table.
     alone=ControlledSize(
         threads=(1, 1),
-        operations=(20, 200),
+        operations=(20, 300),
+        settings={"keys": (8, 128)},
         lives=(
             # Two passes take turns, each with entries that the other one would remove next.
             ("put", "put", "put", "put", "put", "put", "put", "put", "two_passes"),

@@ -21,6 +21,7 @@ MIX = {
     "remove_range": 8,
     "tick": 4,
     "evict": 4,
+    "describe": 4,
 }
 
 SUITE = Suite(

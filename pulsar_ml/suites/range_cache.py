@@ -7,7 +7,9 @@ from pulsar_ml.suites.invariants import named
 
 READS = named("I1 I2 I3 I5 I8 I11 I13 I14 I18")
 
-BALANCE = named("I15 I16 I17 I20 I23 I24 I27 I31 I39 I40 I41 I43 I44 I46 I47 I55 I60 I70 I102 RB-2")
+BALANCE = named(
+    "I15 I16 I17 I20 I23 I24 I27 I31 I39 I40 I41 I43 I44 I46 I47 I55 I60 I70 I102 EP-6 RB-2"
+)
 
 SUITE = Suite(
     name="range_cache",

@@ -20,7 +20,8 @@ SUITE = Suite(
         "value": 4,
         "release": 3,
     },
-    settings={"chunk_bits": (0, 2), "limit": (2, 12), "below_zero": (0, 1)},
+    # A count that would pass its limit does so for a moment, which others may see.
+    settings={"chunk_bits": (0, 2), "limit": (2, 12), "below_zero": (0, 1), "near_limit": (0, 0)},
     threads=4,
     operations=8000,
     # More references are made and passed on: else short programs hold none and change nothing.
@@ -29,6 +30,9 @@ SUITE = Suite(
         threads=(3, 3),
         operations=(5, 8),
         mix={"new": 5, "retain": 2, "pass_on": 8, "increment": 4, "mark_read": 4, "release": 3},
+    ),
+    alone=ControlledSize(
+        threads=(1, 1), operations=(20, 200), settings={"near_limit": (0, 1)}, kinds=("near_limit",)
     ),
     invariants=named("I12 I17 I67 I70 EX-3 OP-1"),
 )

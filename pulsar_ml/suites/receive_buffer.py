@@ -20,5 +20,5 @@ SUITE = Suite(
         operations=(6, 9),
         mix={"cut": 4, "copy": 1, "cache": 8, "uncache": 8, "pass_on": 2, "release": 1},
     ),
-    invariants=named("I2 I17 I18 RB-2 RB-3"),
+    invariants=named("I2 I17 I18 I70 RB-2 RB-3"),
 )

@@ -128,7 +128,7 @@ def test_programs_follow_from_their_seed_and_fit_their_subject(
 
 def test_a_program_of_a_seed_never_changes(toys: ModuleType) -> None:
     program = colliding_program(toys.SUBJECTS["owned"], 17, threads=(2, 3), operations=(3, 6))
-    assert program.digest() == "6974fdb77143f5bb"
+    assert program.digest() == "ab3999d72ad46714"
     assert Program.from_json(program.to_json()) == program
 
 

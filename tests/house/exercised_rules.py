@@ -10,13 +10,7 @@ from tests.house.native_rules import strip
 
 # Functions that no operation reaches, and the tests that call them instead.
 ELSEWHERE: Mapping[str, str] = {
-    "cache_manager_miss": "tests/core/test_cache_size.py",
-    "eviction_thread_forget": "tests/core/face/test_forks.py",
-    "eviction_thread_go_on": "tests/core/face/test_forks.py",
-    "eviction_thread_hold": "tests/core/face/test_forks.py",
-    "eviction_thread_serves": "tests/core/test_cache_size.py",
     "position_is_stored": "tests/core/test_positions.py",
-    "range_cache_look": "tests/core/test_range_cache.py",
 }
 FUNCTION = re.compile(r"^cdef (?:inline )?[^(=\n]*?\b(\w+)\(", re.MULTILINE)
 CIMPORT = re.compile(r"^from [\w.]+ cimport (\([^)]*\)|[^\n]*)", re.MULTILINE)

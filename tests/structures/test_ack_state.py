@@ -9,6 +9,7 @@ from pulsar_ml.harness.histories.history import ANSWER, RECORD, RETURNED, Histor
 from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.subjects.subject import InvariantViolation
 from pulsar_ml.specs import Answer, answer
+from pulsar_ml.specs.ack_bytes import COUNTS_RIGHT
 from pulsar_ml.specs.ack_state import Model
 from pulsar_ml.suites.ack_state import SUITE
 from tests.structures.machine import (
@@ -22,6 +23,7 @@ from tests.structures.machine import (
 )
 
 NEW, KNOWN, INVALID, NO_MEMORY = range(4)
+DAMAGED = 1
 NORMAL, REPLAY, DELAYED = range(3)
 
 TestMachine = machine_test("ack_state")
@@ -146,7 +148,71 @@ def test_the_highest_ranges_are_left_out_and_counted() -> None:
     assert pair.call("store", 1).words[1] == 1 + 2 * 64
 
 
+RIGHT = 0  # counts beside the bytes
+NONE = 0  # no change of a word
+
+
+def test_all_of_a_state_comes_back_whatever_its_limits() -> None:
+    pair = started(max_ranges=0, max_batches=0)
+    pair.call("ack_entry", 0, 1)
+    pair.call("ack_entry", 0, 3)
+    pair.call("ack_index", 0, 5, 1)
+    done = pair.call("restore", 0, NONE, RIGHT)
+    assert (done.status, done.words[1]) == (NEW, 2 * 64 + 1)
+    assert done.words[3] == 0b010_000_111_000_111_000
+
+
+@pytest.mark.parametrize(
+    ("word", "change"),
+    [
+        (1, -1),  # the first range would begin at the mark
+        (3, -2),  # it would end before it begins
+        (5, -1),  # the second would go on where the first ends
+        (7, -6),  # a negative entry
+        (9, -2),  # a batch inside a range
+        (10, -2),  # a batch of one message
+        (11, -2),  # no message of it is acknowledged
+        (11, 5),  # more messages than it has
+    ],
+)
+def test_damaged_bytes_are_refused_and_leave_nothing(word: int, change: int) -> None:
+    pair = started()
+    pair.call("ack_entry", 0, 1)
+    pair.call("ack_entry", 0, 3)
+    pair.call("ack_index", 0, 5, 1)
+    done = pair.call("restore", word, change, RIGHT)
+    assert (done.status, done.words) == (DAMAGED, (16, 0, 0, 0))
+
+
+@pytest.mark.parametrize("counts", [COUNTS_RIGHT + wrong for wrong in (1, 2, 3, 4, 6, 7)])
+def test_wrong_counts_are_refused(counts: int) -> None:
+    pair = started()
+    pair.call("ack_entry", 0, 3)
+    pair.call("ack_index", 0, 5, 1)
+    assert pair.call("restore", 0, NONE, counts).status == DAMAGED
+
+
+def test_bytes_that_are_another_legal_state_come_back_as_that() -> None:
+    pair = started()
+    pair.call("ack_entry", 0, 3)
+    assert pair.call("restore", 3, 2, RIGHT).words[3] == 0b111_111_111_000_000_000
+
+
 # Negative controls.
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        answer(NEW, 16, 64, 32, 0b111_000_000),  # bytes that should be refused
+        answer(DAMAGED, 16, 64, 32, 0b111_000_000),  # refused, and something is left
+    ],
+)
+def test_a_wrong_answer_about_damaged_bytes_is_refused(wrong: Answer) -> None:
+    entry = Observed(0, "ack_entry", (0, 2), answer(NEW), (1, 2))
+    assert refused(entry, Observed(0, "restore", (3, -6, RIGHT), wrong, (3, 4)))
+    right = answer(DAMAGED, 16, 0, 0, 0)
+    assert not refused(entry, Observed(0, "restore", (3, -6, RIGHT), right, (3, 4)))
 
 
 def test_an_acknowledgement_that_nobody_made_is_noticed() -> None:

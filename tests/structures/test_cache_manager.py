@@ -16,7 +16,7 @@ from tests.structures.machine import (
     run_threads,
 )  # fmt: skip
 
-NO_MEMORY, DISABLED = 3, 5
+MISS, NO_MEMORY, DISABLED = 0, 3, 5
 BYTES = 24  # of key 5 and of key 10
 
 TestSequential = machine_test("cache_manager")
@@ -38,6 +38,21 @@ def test_a_program_answers_what_the_model_says(seed: int) -> None:
 @pytest.mark.parametrize("seed", TRIAL_SEEDS)
 def test_real_threads_violate_nothing(seed: int) -> None:
     run_threads(SUITE, seed)
+
+
+def test_no_thread_serves_outside_of_a_call_that_starts_one() -> None:
+    manager = pair()
+    assert manager.call("serves").status == MISS
+    manager.instance.call("serve", 0, 0, 2)
+    assert manager.instance.call("serves").status == MISS
+
+
+def test_misses_are_counted_and_a_fork_changes_nothing() -> None:
+    manager = pair()
+    manager.call("miss", 3, 300)
+    manager.call("fork")
+    manager.call("put", 0, 5, 0)
+    manager.instance.check()
 
 
 def test_a_put_that_finds_no_memory_is_not_booked() -> None:

@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from pulsar_ml._core import EVICTION_POLICIES
-from pulsar_ml.harness.subjects.subject import Result
+from pulsar_ml.harness.subjects.subject import InvariantViolation, Result
 from pulsar_ml.specs.eviction_policy import digest
 from pulsar_ml.suites.eviction_policy import SUITE
 from tests.structures.machine import (
@@ -377,3 +377,15 @@ def test_priority_by_time_leaves_what_expects_reads_for_a_longer_life() -> None:
     assert_victims(pair.call("expire", 0, 1))
     assert_victims(pair.call("expire", 0, 1), 0)
     pair.instance.check()
+
+
+# A negative control.
+
+
+@pytest.mark.parametrize("kind", [LRU, S3_FIFO, STASH_QUEUE, PRIORITY_QUEUE])
+def test_wrong_books_of_a_list_are_noticed_at_quiescence(kind: int) -> None:
+    pair = started(kind)
+    pair.call("put", 0, 1, 0)
+    pair.instance.call("mislist")
+    with pytest.raises(InvariantViolation, match="EP-6:"):
+        pair.instance.check()

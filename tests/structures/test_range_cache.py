@@ -185,6 +185,23 @@ def test_the_check_may_be_repeated_and_the_instance_used_on(pair: Pair) -> None:
     assert pair.instance.call("put", 0, 5, 0).status == OK
 
 
+def test_a_description_is_of_the_first_entry_from_a_key_on(pair: Pair) -> None:
+    assert pair.call("describe", 0, 3).status == MISS
+    pair.call("put", 0, 5, 2)
+    assert pair.call("describe", 0, 3).words == (5, 24, 1, 2 << 32)
+    pair.call("get", 0, 5)
+    assert pair.call("describe", 0, 5).words == (5, 24, 1, 2 << 32 | 1)
+    assert pair.call("describe", 0, 6).status == MISS
+
+
+def test_more_caches_than_a_chunk_has_come_and_go(pair: Pair) -> None:
+    pair.call("open_close", 20)
+    pair.call("put", 0, 5, 0)
+    pair.call("open_close", 1)
+    assert pair.call("get", 0, 5).status == HIT
+    pair.instance.check()
+
+
 # Negative controls.
 
 

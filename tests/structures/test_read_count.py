@@ -54,6 +54,17 @@ def test_under_the_rule_of_4_2_4_a_count_goes_below_zero() -> None:
     assert pair.call("value", 0).words[1] == -1
 
 
+def test_a_count_at_its_limit_does_not_rise() -> None:
+    pair = Pair("read_count", {"limit": 4, "near_limit": 1})
+    pair.call("new", 1)
+    for _ in range(3):
+        pair.call("increment", 0)
+    assert pair.call("value", 0).words[1] == 2**31 - 1
+    pair.call("mark_read", 0)
+    assert pair.call("value", 0).words[1] == 2**31 - 2
+    pair.instance.check()
+
+
 def test_a_count_lives_until_its_last_reference_goes() -> None:
     pair = Pair("read_count", {"limit": 2})
     pair.call("new", 2)

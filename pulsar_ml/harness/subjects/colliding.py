@@ -28,6 +28,8 @@ from pulsar_ml.harness.subjects.subject import Argument, Subject
 
 STREAM = 4  # of the seed's random numbers
 FEW = 4  # values from an end of a range
+ROUND = 8  # every second amount of a range that is not short is a multiple
+SHORT = 4 * ROUND  # values of a short range
 AT_ONCE = 128  # random numbers
 PLAIN = 4  # one program of so many draws each call, argument and setting by itself
 ROOTS = 64  # roots are taken of so many times a weight
@@ -267,7 +269,8 @@ class Arguments:
 
     An argument that several operations take under one name and range, such as a key, says what a
     call is about: the program draws one to three of its values, and mostly uses these. Others are
-    amounts, drawn anew for each call. A plain program shares no values.
+    amounts, drawn anew for each call; many are round, so that they meet sums of lengths, which are
+    round, too. A plain program shares no values.
     """
 
     def __init__(
@@ -308,8 +311,13 @@ class Arguments:
         """Draw a shared value, sometimes a neighbour of one, or any value; or an amount."""
         shared = self.shared.get(argument)
         low, high = self.span(argument)
-        if self.plain or (shared is None and self.draws.one_in(2)):
+        if self.plain:
             return low + self.draws.below(high - low + 1)
+        if shared is None and self.draws.one_in(2):
+            value = low + self.draws.below(high - low + 1)
+            if high - low < SHORT or self.draws.one_in(2):
+                return value
+            return max(low, value - value % ROUND)
         way = self.draws.below(8)
         if shared is None or way == 7:
             return self.any_value(argument)

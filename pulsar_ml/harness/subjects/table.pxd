@@ -18,7 +18,7 @@ from pulsar_ml.harness.subjects.subject cimport (
 
 
 cdef enum:
-    MOST_OPERATIONS = 32
+    MOST_OPERATIONS = 48
     MOST_SETTINGS = 12
 
 
@@ -32,7 +32,7 @@ ctypedef void (*DestroyFunction)(void* instance) noexcept nogil
 # A subject with room for its operations and settings. It must not move: a global of its module.
 cdef struct SubjectTable:
     PmlSubject subject
-    PmlOperation[32] operations
+    PmlOperation[48] operations
     PmlArgument[12] settings
 
 

@@ -23,7 +23,7 @@ from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.suites.registry import SUITES
-from stress.mutants.automatic.creation import NEVER, failing_creations
+from stress.mutants.automatic.allocations import NEVER, failing_allocations
 from stress.mutants.automatic.points import PACKAGE, Point
 from stress.mutants.catalogue import CATALOGUE
 from stress.mutants.faults.weakened_orders import order_of
@@ -33,10 +33,12 @@ from stress.mutants.table.techniques import verdict_of
 SINGLE = 60  # programs of one thread
 SINGLE_OPERATIONS = 20
 LARGE = 40  # larger programs of one thread, as the suite sizes them
-CREATED, CREATIONS = 6, 64  # worlds that are made with failing allocations; allocations of each
+EACH, ALLOCATIONS = 6, 64  # programs of which each allocation fails; so many at most, twice
+EACH_LARGE = 4  # likewise, of larger programs
 SINGLE_FAULTY, TIMES_FAULTY = 15, 20  # programs of one thread in which allocations fail
-PROGRAMS, EXECUTIONS = 10, 200  # of the engine: programs of a suite, executions of each
-FAULTY_EXECUTIONS = 100  # of each program, with an allocation that may fail
+# Of the engine: programs of a suite, executions of each. Most failures show in the first few.
+PROGRAMS, EXECUTIONS = 40, 50
+FAULTY_EXECUTIONS = 25  # of each program, with an allocation that may fail
 NEAREST = 2  # suites with the whole budget; each of the others has a third of the programs
 AGAIN, LONGER = 1, 2  # so many suites have so many times the programs again in the end
 TRIALS = 3  # long programs of the nearest suite, with one thread and with all
@@ -46,10 +48,10 @@ ENGINE_LIMITS = Limits(wall=120.0, cpu=5.0)
 THREAD_LIMITS = Limits(wall=120.0, cpu=30.0)
 
 # Techniques, in the order in which they are tried.
-MODEL, ONE, CREATION, ENGINE, LINEAR, FAULT, THREADS = (
+MODEL, ONE, ALLOCATION, ENGINE, LINEAR, FAULT, THREADS = (
     "sequential model",
     "one thread",
-    "creation",
+    "each allocation",
     "engine c11",
     "linearizability",
     "allocation failure",
@@ -83,7 +85,7 @@ class Stage:
     Attributes:
         first: the first seed.
         sizes: of the programs, where they are not the suite's own.
-        creates: true if the programs' worlds are made once for each allocation, which fails.
+        each: true if the programs run once for each of their allocations, which fails.
         options: of the engine.
     """
 
@@ -93,7 +95,7 @@ class Stage:
     executions: int
     first: int = 0
     sizes: TrialOptions = field(default_factory=TrialOptions)
-    creates: bool = False
+    each: bool = False
     options: Mapping[str, Any] = field(default_factory=dict)
 
     @property
@@ -138,19 +140,29 @@ def techniques(suite: Suite, first: int, times: float) -> Iterator[Stage]:
         )
 
     yield stage(ONE, SINGLE, 1, sizes=short)
-    yield stage(CREATION, CREATED, CREATIONS, creates=True)
+    yield stage(ALLOCATION, EACH, ALLOCATIONS, sizes=short, each=True)
     yield stage(FAULT, SINGLE_FAULTY, TIMES_FAULTY, sizes=short, options=fails)
     yield stage(ENGINE, PROGRAMS, EXECUTIONS, sizes=usual)
     yield stage(ONE, LARGE, 1, sizes=large)
+    yield stage(ALLOCATION, EACH_LARGE, ALLOCATIONS, sizes=large, each=True)
     yield stage(FAULT, PROGRAMS, FAULTY_EXECUTIONS, sizes=usual, options=fails)
 
 
-def run_creations(module: ModuleType, stage: Stage, send: Callable[[Any], Any]) -> None:
-    """Makes worlds with their first, second, ... allocation failing: refused, and nothing leaks."""
+def run_each(module: ModuleType, stage: Stage, send: Callable[[Any], Any]) -> None:
+    """Runs programs with their first, second, ... allocation failing: refused, and no leaks."""
     subject = module.SUBJECTS[stage.suite.subject]
+    # A larger program may have operations that only the exact model knows, which needs memory.
+    judge = judge_of(stage.suite.model) if stage.sizes.operations else None
     for seed in range(stage.first, stage.first + stage.programs):
         program = program_of(subject, stage.suite, seed, stage.sizes)
-        done = failing_creations(subject, program, module.fail_allocation_after, stage.executions)
+        done = failing_allocations(
+            subject,
+            program,
+            module.fail_allocation_after,
+            stage.executions,
+            judge=judge,
+            steps=steps_of(stage.sizes),
+        )
         found = (stage.technique, done.verdict) if done.verdict else ()
         send((done.executions, found, module.was_reached()))
         if found:
@@ -162,8 +174,8 @@ def run_stage(
 ) -> None:
     """Sends the count of executions after each program, and the report of the first failure."""
     module.select_mutant(mutant)
-    if stage.creates:
-        run_creations(module, stage, send)
+    if stage.each:
+        run_each(module, stage, send)
         return
     suite = stage.suite
     subject = module.SUBJECTS[suite.subject]

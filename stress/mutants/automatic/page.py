@@ -8,9 +8,10 @@ from types import MappingProxyType
 
 from stress.mutants.automatic.hunting import (
     AGAIN,
-    CREATED,
-    CREATION,
-    CREATIONS,
+    ALLOCATION,
+    ALLOCATIONS,
+    EACH,
+    EACH_LARGE,
     ENGINE,
     EXECUTIONS,
     FAULT,
@@ -77,25 +78,41 @@ mutants are gone with the superfluous code that they changed.
 
 """,
     3: """
+## Third sample
+
+{score}.
+
+A random sample of seed 3, hunted without the stage on real threads. When it was hunted first,
+nothing had been tuned to it: 67 of 77 were found (87.0%; 95 % between 77.7% and 92.8%). Operations,
+checks and programs have been improved with its survivors since then, so its score is too high now.
+
+""",
+    4: """
 ## Held out
 
 {score}.
 
-A random sample of seed 3, drawn after the programs had been improved with the survivors of both
-samples above, and hunted without the stage on real threads; nothing was tuned to it. The interval
-(Wilson's, 95 %) holds for the whole core.
+A random sample of seed 4, drawn after the operations, checks and programs had been improved with
+the survivors of the three samples above and of 24 other mutants, and hunted without the stage on
+real threads; nothing was tuned to it. The interval (Wilson's, 95 %) holds for the whole core. Eight
+of its mutants are of the samples above as well; of the others 72 of 85 were found (84.7%).
 
 """,
 }
-WHOSE = {2: " of the second sample", 3: " of the held-out sample"}
+WHOSE = {
+    2: " of the second sample",
+    3: " of the third sample",
+    4: " of the held-out sample",
+}
 
 TECHNIQUES = {
     ONE: f"{SINGLE} programs of one thread with {SINGLE_OPERATIONS} operations, under the engine: "
     f"every invariant, leaks, memory that was freed. Behind the next three, {LARGE} larger programs "
     "of one thread, of the suite's own sizes.",
     MODEL: "The same programs: answers that the suite's sequential model does not give.",
-    CREATION: f"The worlds of {CREATED} programs, created with each of their first {CREATIONS} "
-    "allocations failing in turn: refused, and nothing leaks.",
+    ALLOCATION: f"{EACH} programs of one thread, and {EACH_LARGE} larger ones behind the larger "
+    f"programs, run with each of their allocations failing in turn, {ALLOCATIONS} of the world and "
+    f"{ALLOCATIONS} of the calls at most: refused, as the model says, and nothing leaks.",
     FAULT: f"{SINGLE_FAULTY} programs of one thread, {TIMES_FAULTY} executions each, in which an "
     f"allocation may fail; in the end the programs of several threads, {FAULTY_EXECUTIONS} "
     "executions each.",

@@ -13,8 +13,9 @@ from pulsar_ml.errors import BadRecordError
 from pulsar_ml.input_files import bounded_text
 from stress.mutants.automatic.hunting import (
     AGAIN,
-    CREATED,
-    CREATIONS,
+    ALLOCATIONS,
+    EACH,
+    EACH_LARGE,
     EXECUTIONS,
     FAULTY_EXECUTIONS,
     LARGE,
@@ -39,6 +40,7 @@ DATA = ROOT / "stress" / "mutants" / "data" / "automatic.csv"
 HELD_OUT = {
     2: DATA.with_name("automatic_held_out.csv"),
     3: DATA.with_name("automatic_held_out_3.csv"),
+    4: DATA.with_name("automatic_held_out_4.csv"),
 }
 REASONS = DATA.with_name("automatic_reasons.toml")
 NORMAL_95 = 1.959964  # two-sided quantile of the normal distribution
@@ -108,8 +110,8 @@ def result_of(point: Point, outcome: Outcome) -> Result:
 def origin_of(file: str) -> str:
     """Digits of everything on which a result of this file depends, beside the generator."""
     budgets = (
-        SINGLE, SINGLE_OPERATIONS, LARGE, CREATED, CREATIONS, SINGLE_FAULTY, TIMES_FAULTY, PROGRAMS,
-        EXECUTIONS, FAULTY_EXECUTIONS, NEAREST, AGAIN, LONGER, TRIALS
+        SINGLE, SINGLE_OPERATIONS, LARGE, EACH, EACH_LARGE, ALLOCATIONS, SINGLE_FAULTY, TIMES_FAULTY,
+        PROGRAMS, EXECUTIONS, FAULTY_EXECUTIONS, NEAREST, AGAIN, LONGER, TRIALS
     )  # fmt: skip
     suites = suites_of(file)
     code = code_digest(suites[0].subject) if suites else ""

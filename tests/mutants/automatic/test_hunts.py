@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
-from pulsar_ml.campaign.trial.controlled import program_of
+from pulsar_ml.campaign.trial.controlled import program_of, steps_of
+from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import CHECKED, TrialOptions, load_native
 from pulsar_ml.errors import BadRecordError
 from pulsar_ml.harness.building.load import load_checked
+from pulsar_ml.harness.judges.judge import ModelJudge
 from pulsar_ml.harness.search.child import LostError
+from pulsar_ml.harness.search.failure import WRONG_ANSWERS
 from pulsar_ml.harness.search.sandbox import watch
 from pulsar_ml.harness.subjects.program import Program
+from pulsar_ml.specs.ack_state import Model
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.automatic import hunting
+from stress.mutants.automatic.allocations import OF_PLACE, chosen, failing_allocations
 from stress.mutants.automatic.command import PAGE
-from stress.mutants.automatic.creation import failing_creations
 from stress.mutants.automatic.hunting import (
     ENGINE,
     ENGINE_LIMITS,
@@ -88,7 +92,7 @@ def test_worlds_are_refused_without_memory_and_leave_nothing(toy: str, verdict: 
     done: list[tuple[int, int, str]] = []
 
     def work(send: Callable[[Any], Any]) -> None:
-        worlds = failing_creations(subject, program, module.fail_allocation_after, 8)
+        worlds = failing_allocations(subject, program, module.fail_allocation_after, 8, steps=1000)
         send((worlds.executions, worlds.refused, worlds.verdict))
 
     try:
@@ -97,17 +101,58 @@ def test_worlds_are_refused_without_memory_and_leave_nothing(toy: str, verdict: 
         done.append((0, 0, "crash"))
     assert done[0][2] == verdict
     if not verdict:
-        assert done[0] == (4, 2, "")
+        assert done[0] == (5, 2, "")  # whole, two refused, and two behind the last allocation
 
 
 @pytest.mark.parametrize("suite", sorted(SUITES))
-def test_worlds_of_the_true_core_are_refused_without_memory(suite: str) -> None:
+def test_the_true_core_is_silent_whichever_allocation_fails(suite: str) -> None:
     module = load_native(CHECKED)
     subject = module.SUBJECTS[SUITES[suite].subject]
-    for seed in range(3):
-        program = program_of(subject, SUITES[suite], seed, TrialOptions())
-        worlds = failing_creations(subject, program, module.fail_allocation_after, 64)
-        assert worlds.verdict == "" and 0 < worlds.refused < worlds.executions < 64
+    sizes = TrialOptions(threads=1, operations=10)
+    for seed in range(2):
+        program = program_of(subject, SUITES[suite], seed, sizes)
+        done = failing_allocations(
+            subject,
+            program,
+            module.fail_allocation_after,
+            64,
+            judge=judge_of(SUITES[suite].model),
+            steps=steps_of(sizes),
+        )
+        assert done.verdict == "" and 0 < done.refused < done.executions
+
+
+def test_a_wrong_answer_of_a_call_without_memory_is_reported() -> None:
+    module = load_native(CHECKED)
+    suite = SUITES["ack_state"]
+    subject = module.SUBJECTS[suite.subject]
+    sizes = TrialOptions(threads=1, operations=10)
+
+    class Plentiful(Model):
+        allocates = frozenset()
+
+        def allocates_for(self, operation: str, arguments: Sequence[int]) -> bool:
+            return False
+
+    found = {
+        failing_allocations(
+            subject,
+            program_of(subject, suite, seed, sizes),
+            module.fail_allocation_after,
+            64,
+            judge=ModelJudge(Plentiful),
+            steps=steps_of(sizes),
+        ).verdict
+        for seed in range(4)
+    }
+    assert WRONG_ANSWERS in found
+
+
+def test_of_each_place_the_first_and_the_last_allocation_fail() -> None:
+    places = ["world"] + ["entry"] * 40 + ["ring"] + ["entry"] * 40 + ["ring"]
+    numbers = chosen(places, 64)
+    assert {0, 1, 41, 81, 82} <= set(numbers)
+    assert len(numbers) == 1 + 2 + OF_PLACE + 1
 
 
 def test_the_true_core_is_silent(monkeypatch: pytest.MonkeyPatch) -> None:
