@@ -99,6 +99,6 @@ if batch_stored(batch.size) > room - plan.bytes:
         breaks="AC-1",
         # Long programs soon have acknowledged the whole small log.
         mode="sc",
-        within=16_000,
+        within=48_000,
     ),
 )

@@ -107,7 +107,7 @@ if not stamped_validate(&state.lock, stamp):
         breaks="I99",
         # Long programs soon have acknowledged the whole small log.
         mode="sc",
-        within=8_000,
+        within=32_000,
     ),
     Mutant(
         id="AK14",
