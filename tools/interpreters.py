@@ -4,8 +4,8 @@
     python tools/interpreters.py --list          names, versions, and those that are built
 
 A name that ends in ``t`` is built without the GIL, and one with ``-thread`` with the thread
-sanitizer of the C compiler as well: see ``tools/thread_sanitizer.py``. Sources are Debian's copies of the published
-archives, compared with the digests below. The cache folder is
+sanitizer of the C compiler as well: see ``tools/thread_sanitizer.py``. Sources are Debian's copies
+of the published archives, compared with the digests below. The cache folder is
 ``$XDG_CACHE_HOME/pulsar_ml/interpreters``; a folder that was begun and not ended has no ``bin``,
 and is built again. Needs the standard library, a C compiler, ``make`` and the headers of OpenSSL,
 libffi, zlib and liblzma. Exit codes: 0 done; 2 a name that is not known; 4 a download or a build
@@ -59,7 +59,7 @@ INTERPRETERS: dict[str, tuple[Source, tuple[str, ...]]] = {  # with the options 
         ("--disable-gil", "--with-thread-sanitizer", "OPT=-g1 -O1 -Wall -Wno-tsan"),
     ),
 }
-# CPython's list of reports that its developers know, in the sources and in the interpreter's folder.
+# CPython's list of reports that its developers know; the interpreter's folder gets a copy.
 SUPPRESSIONS = "Tools/tsan/suppressions_free_threading.txt"
 
 

@@ -19,6 +19,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -36,7 +37,7 @@ FRAME = re.compile(r"^ +#(\d+) (\S+) (.*)$")
 
 
 def track(report: str) -> str:
-    """What makes two reports equal: the first frames of their two accesses."""
+    """The first frames of the two accesses, which are the same in equal reports."""
     stacks = [line for line in report.splitlines() if (m := FRAME.match(line)) and m[1] == "0"]
     return "\n".join(re.sub(r" \(.*", "", line) for line in stacks[:2])
 
@@ -77,9 +78,7 @@ def run(arguments: list[str]) -> int:
     python = sanitized()
     python.install(*PACKAGES)
     core = python.build_core("thread")
-    folder = python.folder / "reports"
-    shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder = Path(tempfile.mkdtemp(prefix="reports-", dir=python.folder))
     known = python.folder / "suppressions.txt"
     known.write_text(f"{suppressions(NAME).read_text()}\n{SUPPRESSIONS}")
     environment = python.environment(core)
@@ -90,6 +89,8 @@ def run(arguments: list[str]) -> int:
     if reports:
         show(reports)
         print(f"the whole of them is in {folder}", file=sys.stderr)
+    else:
+        shutil.rmtree(folder)
     return done.returncode or (REPORTED if reports else 0)
 
 

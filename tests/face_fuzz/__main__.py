@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.face_fuzz.pairs import Scene
+from tests.face_fuzz.pairs import CONTROLS, Scene
 
 SECONDS_PER_CALL = 0.02  # a process that takes longer hangs
 LEAST_SECONDS = 600.0
@@ -110,7 +110,7 @@ def main() -> int:
         if is_enough(arguments, time.monotonic() - begun, seed - arguments.seed, total.calls):
             break
         if arguments.pairs:
-            kinds = [kind for kind in Scene.MAKERS if kind != "Planted"]
+            kinds = [kind for kind in Scene.MAKERS if kind not in CONTROLS]
             words = pairs_command(kinds[seed % len(kinds)], seed, PAIR_CALLS, arguments.rounds)
             run = run_child(words, seed, LEAST_SECONDS)
         else:

@@ -112,12 +112,12 @@ class Worker:
     def step(self) -> None:
         """One call; raises Failure for an exception that the face may not raise."""
         what, work = self.choose()
-        error = None
         try:
             self.keep(work())
-        except BaseException as raised:
-            error = raised
-        self.count(what, error)
+        except BaseException as error:
+            self.count(what, error)
+        else:
+            self.count(what, None)
 
     def count(self, what: str, error: BaseException | None) -> None:
         """Counts a call that returned, or raised an error; raises Failure as above."""

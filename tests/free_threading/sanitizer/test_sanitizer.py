@@ -54,7 +54,8 @@ def unguarded(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the compiled counter."""
     folder = tmp_path_factory.mktemp("unguarded")
     source = shutil.copy2(HERE / "unguarded.pyx", folder)
-    done = sanitized("-m", "Cython.Build.Cythonize", "-i", str(source))
+    options = ["-3", "-X", "freethreading_compatible=True", "-i", str(source)]
+    done = sanitized("-m", "Cython.Build.Cythonize", *options)
     assert done.returncode == 0, done.stdout + done.stderr
     return folder
 
@@ -79,8 +80,24 @@ def test_the_core_is_the_instrumented_one() -> None:
     assert f"build/interpreters/{NAME}/core/" in done.stdout
 
 
-@pytest.mark.parametrize("kind", ["Entry", "InflightReadsLimiter"])
-def test_the_pairs_of_a_class_are_clean(kind: str) -> None:
-    done = sanitized(*pairs_command(kind, seed=1, calls=2, rounds=1)[1:])
+@pytest.mark.parametrize(("member", "code"), [("add", REPORTED), ("add_guarded", 0)])
+def test_the_pairs_report_a_field_without_a_lock(unguarded: Path, member: str, code: int) -> None:
+    words = pairs_command("Unguarded", seed=1, calls=10, rounds=20, only=member)
+    done = sanitized(*words[1:], folder=unguarded)
+    assert done.returncode == code, done.stdout + done.stderr
+    assert json.loads(done.stdout)["calls"] == 400
+    assert ("7Counter_add" in done.stderr) is bool(code)
+
+
+def test_two_releases_of_a_receive_buffer_read_and_write_under_its_lock() -> None:
+    """The second release looked at the field without it, which is reported in these calls."""
+    words = pairs_command("ReceiveBuffer", seed=1, calls=10, rounds=20, only="release")
+    done = sanitized(*words[1:])
     assert done.returncode == 0, done.stdout + done.stderr
-    assert json.loads(done.stdout)["calls"] > 100
+    assert json.loads(done.stdout)["outcomes"]["ReleasedError"] > 100
+
+
+def test_the_pairs_of_a_class_are_clean() -> None:
+    done = sanitized(*pairs_command("InflightReadsLimiter", seed=1, calls=2, rounds=1)[1:])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert json.loads(done.stdout)["outcomes"]["returned"] > 10

@@ -1,4 +1,3 @@
-# cython: language_level=3, freethreading_compatible=True
 cimport cython
 
 
