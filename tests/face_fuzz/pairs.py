@@ -96,9 +96,11 @@ class Caller(Worker):
                 errors.append(None)
             except BaseException as error:
                 errors.append(error)
+                if not is_named(error):
+                    break
         # An exception has this frame; what both refer to would stay until a collection.
         errors.reverse()
-        for name, _ in calls:
+        for name, _ in calls[: len(errors)]:
             self.count(name, errors.pop())
 
     def step(self) -> None:
