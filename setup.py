@@ -6,6 +6,7 @@ Environment:
                         instrumented; tools/sanitized.py adds the other extensions. Use one
                         ``--build-base`` per variant, or each build replaces the other.
     PULSAR_ML_OPTIMIZE  the compiler's level of optimisation, 0 to 3, in place of the usual one.
+    PULSAR_ML_ONLY      the name of an extension: build no other one.
     PULSAR_ML_STRICT    1: warnings of the C compiler and Cython's performance hints are errors.
 
 An extension is compiled again when a source, the compiler or a flag is another one. Extensions are
@@ -36,6 +37,7 @@ from setuptools.command.build_ext import build_ext
 ROOT = Path(__file__).resolve().parent
 SANITIZE = os.environ.get("PULSAR_ML_SANITIZE", "")
 OPTIMIZE = os.environ.get("PULSAR_ML_OPTIMIZE", "")
+ONLY = os.environ.get("PULSAR_ML_ONLY", "")
 STRICT = os.environ.get("PULSAR_ML_STRICT", "") == "1"
 PROCESSORS = len(os.sched_getaffinity(0))
 
@@ -252,7 +254,7 @@ def extensions() -> list[Extension]:
         engine_extension(),
         fibers_extension(),
     ]
-    if SANITIZE:
+    if SANITIZE and not ONLY:
         found = [module for module in found if module.name not in NOT_SANITIZED]
     # Tests of the build have trees of one module.
     return [module for module in found if (ROOT / module.sources[0]).exists()]
@@ -315,6 +317,7 @@ def cythonized() -> list[Extension]:
     modules = sorted(
         [*checked_operations(), *extensions()], key=lambda module: module.name not in LARGE
     )
+    modules = [module for module in modules if ONLY in {"", module.name}]
     if not STRICT and present(modules):
         for module in modules:
             module.sources[0] = str(Path(module.sources[0]).with_suffix(".c"))

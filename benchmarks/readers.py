@@ -2,86 +2,38 @@
 
 The first two rows are the hits of two threads in a time over those of one thread in the same time:
 2 where threads do not hinder each other, at most 1 with a GIL. They need two idle processors; on a
-busy machine two threads get no more than one does. The last two rows are the processor time of a
+busy machine two threads get no more than one does. The next two rows are the processor time of a
 hit beside another reader over that of a hit alone, for any machine: 1 where what they share costs
 nothing. A thread that waits for the GIL takes no processor time, so with a GIL only the first rows
-mean something.
+mean something. The last rows are the first two on 3.14, with and without the GIL, where
+``tools/interpreters.py`` has built them.
 """
 
 from __future__ import annotations
 
-import threading
 from functools import partial
-from time import perf_counter, thread_time
 
+from benchmarks.interpreters.other_readers import OTHER_READERS
+from benchmarks.interpreters.reader_threads import SECOND, hindrance, scaling
 from benchmarks.measure import Benchmark
-from pulsar_ml import EntryCacheManager, RangeCache
-
-HITS = 200_000  # of each thread
-ROUNDS = 3
-FIRST, LAST = (1, 0), (1, 1_999)
-
-
-class Readers:
-    """Threads that read one place of a cache each: their time together, and processor time."""
-
-    def __init__(self, cache: RangeCache, places: list[tuple[int, int]]) -> None:
-        self.cache = cache
-        self.busy = 0.0
-        start = threading.Barrier(len(places) + 1)
-        threads = [threading.Thread(target=self.read, args=(at, start)) for at in places]
-        for thread in threads:
-            thread.start()
-        start.wait()
-        begun = perf_counter()
-        for thread in threads:
-            thread.join()
-        self.elapsed = perf_counter() - begun
-
-    def read(self, at: tuple[int, int], start: threading.Barrier) -> None:
-        get = self.cache.get
-        start.wait()
-        begun = thread_time()
-        for _ in range(HITS):
-            entry = get(at)
-            assert entry is not None
-            entry.release()
-        self.busy = max(self.busy, thread_time() - begun)
-
-
-def rounds(second: tuple[int, int]) -> list[tuple[Readers, Readers]]:
-    """One reader and two readers, in turn."""
-    with EntryCacheManager(max_size=None) as manager:
-        cache = manager.range_cache("a")
-        for number in range(LAST[1] + 1):
-            cache.put((1, number), b"x" * 100)
-        return [
-            (Readers(cache, [FIRST]), Readers(cache, [FIRST, second])) for _ in range(ROUNDS)
-        ]  # fmt: skip
-
-
-def scaling(second: tuple[int, int]) -> float:
-    pairs = rounds(second)
-    return 2 * min(one.elapsed for one, _ in pairs) / min(two.elapsed for _, two in pairs)
-
-
-def hindrance(second: tuple[int, int]) -> float:
-    pairs = rounds(second)
-    return min(two.busy for _, two in pairs) / min(one.busy for one, _ in pairs)
-
 
 BENCHMARKS = (
-    Benchmark("readers: two threads over one", partial(scaling, LAST), unit="x"),
+    Benchmark("readers: two threads over one", partial(scaling, SECOND["another"]), unit="x"),
     Benchmark(
         "readers: two threads over one, of one entry",
-        partial(scaling, FIRST),
+        partial(scaling, SECOND["same"]),
         unit="x",
         about="both count the references of the same entry",
     ),
-    Benchmark("readers: a hit beside another, processor time", partial(hindrance, LAST), unit="x"),
     Benchmark(
-        "readers: a hit of one entry beside another, processor time",
-        partial(hindrance, FIRST),
+        "readers: a hit beside another, processor time",
+        partial(hindrance, SECOND["another"]),
         unit="x",
     ),
+    Benchmark(
+        "readers: a hit of one entry beside another, processor time",
+        partial(hindrance, SECOND["same"]),
+        unit="x",
+    ),
+    *OTHER_READERS,
 )

@@ -24,6 +24,8 @@ from tests.harness.toys.build_toys import toys_path
 from tests.native_modules import unselect_mutants
 from tests.spark.session.java import quick_home
 from tests.spark.session.one_jvm import OneJvm
+from tools.interpreters import executable
+from tools.thread_sanitizer import NAME as SANITIZED_PYTHON
 
 # Equal examples in every run, and no limit of time, which a busy machine would meet.
 settings.register_profile(
@@ -194,6 +196,12 @@ HAS_DUCKDB = find_spec("duckdb") is not None
 if not HAS_DUCKDB:
     collect_ignore.extend(NEEDS_DUCKDB)
 
+# The interpreter without the GIL that is built for the thread sanitizer.
+NEEDS_SANITIZED_PYTHON = "free_threading/sanitizer"
+HAS_SANITIZED_PYTHON = executable(SANITIZED_PYTHON).exists()
+if not HAS_SANITIZED_PYTHON:
+    collect_ignore.append(NEEDS_SANITIZED_PYTHON)
+
 # Builds of projects as strangers have them; each needs its tools, which the extra "test" brings.
 TOOLS = {
     "cmake": ("cmake", "ninja"),
@@ -231,6 +239,9 @@ def pytest_report_header() -> list[str]:
         else f"no Python threads under the engine: left out are "
         f"{', '.join((*NEEDS_FIBERS, *TESTS_OF_FIBERS))}",
         "DuckDB: found" if HAS_DUCKDB else f"no DuckDB: left out are {', '.join(NEEDS_DUCKDB)}",
+        f"{SANITIZED_PYTHON}: found"
+        if HAS_SANITIZED_PYTHON
+        else f"no {SANITIZED_PYTHON}: left out are {NEEDS_SANITIZED_PYTHON}",
         f"projects left out, as tools are missing: {'; '.join(NO_PROJECTS)}"
         if NO_PROJECTS
         else f"projects: {', '.join(PROJECT_TOOLS)}",

@@ -3,8 +3,9 @@
     python tools/interpreters.py 3.14t 3.13t     build them in the cache folder, print their paths
     python tools/interpreters.py --list          names, versions, and those that are built
 
-A name that ends in ``t`` is built without the GIL. Sources are Debian's copies of the published
-archives, compared with the digests below. The cache folder is
+A name that ends in ``t`` is built without the GIL, and one with ``-thread`` with the thread
+sanitizer of the C compiler as well: see ``tools/thread_sanitizer.py``. Sources are Debian's copies
+of the published archives, compared with the digests below. The cache folder is
 ``$XDG_CACHE_HOME/pulsar_ml/interpreters``; a folder that was begun and not ended has no ``bin``,
 and is built again. Needs the standard library, a C compiler, ``make`` and the headers of OpenSSL,
 libffi, zlib and liblzma. Exit codes: 0 done; 2 a name that is not known; 4 a download or a build
@@ -52,7 +53,14 @@ INTERPRETERS: dict[str, tuple[Source, tuple[str, ...]]] = {  # with the options 
     "3.13t": (PYTHON_3_13, ("--disable-gil",)),
     "3.14": (PYTHON_3_14, ()),
     "3.14t": (PYTHON_3_14, ("--disable-gil",)),
+    # Little optimisation: a call that was inlined has no frame, which suppressions name.
+    "3.14t-thread": (
+        PYTHON_3_14,
+        ("--disable-gil", "--with-thread-sanitizer", "OPT=-g1 -O1 -Wall -Wno-tsan"),
+    ),
 }
+# CPython's list of reports that its developers know; the interpreter's folder gets a copy.
+SUPPRESSIONS = "Tools/tsan/suppressions_free_threading.txt"
 
 
 def cache() -> Path:
@@ -71,9 +79,20 @@ def executable(name: str) -> Path:
     return home_of(name) / "bin" / "python3"
 
 
+def is_sanitized(name: str) -> bool:
+    """True for an interpreter that is built with the thread sanitizer."""
+    return name.endswith("-thread")
+
+
+def suppressions(name: str) -> Path:
+    """The copy of CPython's list that a sanitized interpreter has in its folder."""
+    return home_of(name) / Path(SUPPRESSIONS).name
+
+
 def built() -> dict[str, Path]:
-    """The executables that are there, by name."""
-    return {name: executable(name) for name in INTERPRETERS if executable(name).exists()}
+    """The executables that are there, by name, without those of a sanitizer."""
+    names = [name for name in INTERPRETERS if not is_sanitized(name)]
+    return {name: executable(name) for name in names if executable(name).exists()}
 
 
 def mirror_of_apt() -> str:
@@ -105,10 +124,22 @@ def download(source: Source, target: Path, mirror: str) -> None:
         )
 
 
-def run(label: str, log: Path, command: list[str], folder: Path) -> None:
+def without_randomisation() -> list[str]:
+    """The command before another one whose addresses the sanitizer's shadow memory must suit."""
+    return ["setarch", "-R"] if shutil.which("setarch") else []
+
+
+def run(
+    label: str, log: Path, command: list[str], folder: Path, *, sanitized: bool = False
+) -> None:
     """Runs a step of a build with progress. Raises InterpreterError."""
+    environment = dict(os.environ)
+    if sanitized:
+        # The build runs the interpreter; what it does then is not looked at.
+        environment["TSAN_OPTIONS"] = "report_bugs=0"
+        command = [*without_randomisation(), *command]
     shown = [sys.executable, str(PROGRESS), label, str(log), *command]
-    if subprocess.run(shown, cwd=folder, check=False).returncode != 0:
+    if subprocess.run(shown, cwd=folder, env=environment, check=False).returncode != 0:
         raise InterpreterError(f"{label} failed; the whole output is in {log}")
 
 
@@ -131,12 +162,16 @@ def build(name: str, mirror: str | None = None) -> Path:
         # The tests of CPython are left out; packages are for those that use the interpreter.
         configure = ["./configure", "-q", f"--prefix={home}", "--disable-test-modules", *flags]
         processors = len(os.sched_getaffinity(0))
-        run(f"{name}, configuration", logs / f"{name}-configure.log", configure, folder)
-        compilation = ["make", "-s", f"-j{processors}"]
-        run(f"{name}, compilation", logs / f"{name}-make.log", compilation, folder)
-        run(
-            f"{name}, installation", logs / f"{name}-install.log", ["make", "-s", "install"], folder
-        )
+        steps = [
+            ("configuration", "configure", configure),
+            ("compilation", "make", ["make", "-s", f"-j{processors}"]),
+            ("installation", "install", ["make", "-s", "install"]),
+        ]
+        if is_sanitized(name):
+            shutil.copy2(folder / SUPPRESSIONS, suppressions(name))
+        for label, log, command in steps:
+            path = logs / f"{name}-{log}.log"
+            run(f"{name}, {label}", path, command, folder, sanitized=is_sanitized(name))
     return executable(name)
 
 
@@ -152,8 +187,8 @@ def main() -> int:
     options = parser.parse_args()
     if options.list:
         for name, (source, _) in INTERPRETERS.items():
-            path = built().get(name)
-            print(f"{name:10} {source.version:10} {path or 'not built'}")
+            path = executable(name)
+            print(f"{name:13} {source.version:10} {path if path.exists() else 'not built'}")
         return 0
     unknown = [name for name in options.names if name not in INTERPRETERS]
     if unknown or not options.names:

@@ -1,6 +1,10 @@
 # Receive buffers as Python objects, the slices that entries share with them, and the size of the
 # next one.
 
+cdef object buffer_released():
+    return ReleasedError("this receive buffer was released; take another one from the manager")
+
+
 @cython.final
 @cython.no_gc
 cdef class ReceiveBuffer:
@@ -21,9 +25,10 @@ cdef class ReceiveBuffer:
         if self.native is not NULL:
             receive_buffer_release(self.native)
 
+    # The caller holds the critical section.
     cdef int check_usable(self) except -1:
         if self.native is NULL:
-            raise ReleasedError("this receive buffer was released; take another one from the manager")
+            raise buffer_released()
         return 0
 
     @property
@@ -100,7 +105,7 @@ cdef class ReceiveBuffer:
         before.
         """
         if not self.give_up():
-            self.check_usable()
+            raise buffer_released()
 
     # Gives up the receiver's share; False when that was done before.
     cdef bint give_up(self) noexcept:

@@ -15,7 +15,7 @@ import time
 from collections import Counter
 from dataclasses import dataclass, field
 
-from tests.face_fuzz.pairs import Scene
+from tests.face_fuzz.pairs import CONTROLS, Scene
 
 SECONDS_PER_CALL = 0.02  # a process that takes longer hangs
 LEAST_SECONDS = 600.0
@@ -80,30 +80,38 @@ def run_child(words: list[str], seed: int, patience: float) -> Run:
     return Run(counts["calls"], Counter(counts["outcomes"]), returned=set(counts["returned"]))
 
 
+def is_enough(wanted: argparse.Namespace, seconds: float, seeds: int, calls: int) -> bool:
+    """True when the options ask for no more than there was."""
+    if wanted.seconds is not None:
+        return seconds >= float(wanted.seconds)
+    if wanted.seeds is not None:
+        return seeds >= int(wanted.seeds)
+    return calls >= int(wanted.calls)
+
+
 def main() -> int:
     options = argparse.ArgumentParser(prog="python -m tests.face_fuzz", description=__doc__)
     options.add_argument("--seconds", type=float, help="how long; default: until --calls")
     options.add_argument("--calls", type=int, default=1_000_000, help="how many; default 1,000,000")
     options.add_argument("--seed", type=int, default=0, help="the first seed; default 0")
+    options.add_argument("--seeds", type=int, help="how many seeds, in place of --calls")
     options.add_argument("--calls-per-seed", type=int, default=20_000)
     options.add_argument(
         "--pairs", action="store_true",
         help="each member of a class beside each other one, from two threads on one object",
     )  # fmt: skip
+    options.add_argument(
+        "--rounds", type=int, default=PAIR_ROUNDS, help="objects of each pair; default %(default)s"
+    )
     arguments = options.parse_args()
     begun = time.monotonic()
     total, seed, problems = Run(), arguments.seed, 0
     while True:
-        elapsed = time.monotonic() - begun
-        if (
-            elapsed >= arguments.seconds
-            if arguments.seconds is not None
-            else total.calls >= arguments.calls
-        ):
+        if is_enough(arguments, time.monotonic() - begun, seed - arguments.seed, total.calls):
             break
         if arguments.pairs:
-            kinds = [kind for kind in Scene.MAKERS if kind != "Planted"]
-            words = pairs_command(kinds[seed % len(kinds)], seed, PAIR_CALLS, PAIR_ROUNDS)
+            kinds = [kind for kind in Scene.MAKERS if kind not in CONTROLS]
+            words = pairs_command(kinds[seed % len(kinds)], seed, PAIR_CALLS, arguments.rounds)
             run = run_child(words, seed, LEAST_SECONDS)
         else:
             # Odd seeds have three threads.

@@ -111,22 +111,30 @@ class Worker:
 
     def step(self) -> None:
         """One call; raises Failure for an exception that the face may not raise."""
-        self.calls += 1
         what, work = self.choose()
-        self.log.append(what)
-        del self.log[:-40]
         try:
             self.keep(work())
+        except BaseException as error:
+            self.count(what, error)
+        else:
+            self.count(what, None)
+
+    def count(self, what: str, error: BaseException | None) -> None:
+        """Counts a call that returned, or raised an error; raises Failure as above."""
+        self.calls += 1
+        self.log.append(what)
+        del self.log[:-40]
+        if error is None:
             self.outcomes["returned"] += 1
             self.returned.add(what)
-        except Failure:
-            raise
-        except BaseException as error:
-            # Python's own views of several dimensions have no items.
-            of_a_view = what.startswith("memoryview") and isinstance(error, NotImplementedError)
-            if not is_named(error) and not of_a_view:
-                raise Failure(f"{what} raised {type(error).__name__}: {error}") from error
-            self.outcomes[type(error).__name__] += 1
+            return
+        if isinstance(error, Failure):
+            raise error
+        # Python's own views of several dimensions have no items.
+        of_a_view = what.startswith("memoryview") and isinstance(error, NotImplementedError)
+        if not is_named(error) and not of_a_view:
+            raise Failure(f"{what} raised {type(error).__name__}: {error}") from error
+        self.outcomes[type(error).__name__] += 1
 
     def choose(self) -> tuple[str, Callable[[], object]]:
         random = self.random

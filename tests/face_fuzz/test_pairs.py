@@ -6,10 +6,10 @@ import pytest
 
 from tests.face_fuzz.__main__ import LEAST_SECONDS, Run, pairs_command, run_child
 from tests.face_fuzz.face import classes
-from tests.face_fuzz.pairs import Scene
+from tests.face_fuzz.pairs import CONTROLS, Scene
 
 CALLS = 3  # of each thread in a pair
-KINDS = [kind for kind in Scene.MAKERS if kind != "Planted"]
+KINDS = [kind for kind in Scene.MAKERS if kind not in CONTROLS]
 
 
 def run_pairs(kind: str, only: str = "") -> Run:

@@ -1,0 +1,1 @@
+"""Python threads under the thread sanitizer, on an interpreter that is built for it."""
