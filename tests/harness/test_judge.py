@@ -328,12 +328,12 @@ class Rare(refcount.Model):
 
 
 def test_checkers_that_are_not_kept_are_freed_without_the_garbage_collector() -> None:
-    made: list[weakref.ref[object]] = []
+    models: list[weakref.ref[object]] = []
 
     class Model(mpsc_queue.Model):
         def __init__(self, settings: Mapping[str, int], threads: int) -> None:
             super().__init__(settings, threads)
-            made.append(weakref.ref(self))
+            models.append(weakref.ref(self))
 
     suite = SUITES["mpsc_queue"]
     subject = _checked.SUBJECTS[suite.subject]
@@ -343,8 +343,8 @@ def test_checkers_that_are_not_kept_are_freed_without_the_garbage_collector() ->
         for seed in range(12):
             program = program_of(subject, suite, seed, TrialOptions())
             assert explore(subject, program, executions=50, judge=judge).failure is None
-        assert len(made) > judge_module.CHECKERS == len(judge.checkers)
-        assert sum(one() is not None for one in made) == judge_module.CHECKERS
+        assert len(models) > judge_module.CHECKERS == len(judge.checkers)
+        assert sum(one() is not None for one in models) == judge_module.CHECKERS
     finally:
         gc.enable()
 
