@@ -48,6 +48,7 @@ class OtherInterpreter:
         found = os.pathsep.join(map(str, (*paths, ROOT, Path.cwd())))
         variables = {**os.environ, **self.variables, "PYTHONPATH": found, "PYTHONSAFEPATH": "1"}
         variables.pop("PYTHONDONTWRITEBYTECODE", None)  # the build tools are large
+        variables.pop("PULSAR_ML_STRICT", None)  # the core would be translated once more
         return variables
 
     def run(self, label: str, command: list[str], **variables: str) -> None:

@@ -15,6 +15,8 @@ from tests import ROOT
 from tests.face_fuzz.__main__ import pairs_command
 from tools.thread_sanitizer import NAME, REPORTED
 
+# One process builds the core, once.
+pytestmark = pytest.mark.xdist_group("thread_sanitizer")
 HERE = Path(__file__).resolve().parent
 # Nothing orders the calls of the two threads behind the marks: the first thread made the counter,
 # and counts its references without an atomic instruction.
