@@ -184,7 +184,8 @@ class ModelJudge:
         while len(self.checkers) > most:
             _, checker = self.checkers.popitem(last=False)
             checker.native.close()  # it refers to its model, and the model's to it
-            checker.model.forget()
+            if isinstance(checker.model, Sequential):
+                checker.model.forget()
 
     def key_of(self, history: History, threads: int, fresh: bool) -> Hashable:
         """Return a key that is equal for histories which one checker can judge."""
