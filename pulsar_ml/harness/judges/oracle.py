@@ -15,7 +15,7 @@ Judge = Callable[[Explorer], str]
 # Called with True before a judge, with False behind it: a judge has bounds of its own, and a watch
 # over executions from another process must not take it for a hang of the code under test.
 ON_JUDGING: list[Callable[[bool], object]] = []
-MANY = 5_000
+MANY = 5_000  # new objects, which a collection would scan
 GENERATIONS = not sysconfig.get_config_var("Py_GIL_DISABLED")  # without the GIL there is one
 
 
