@@ -1,5 +1,6 @@
 # The classes of the Python binding, for extensions that cimport them.
 
+from cpython.object cimport PyObject
 from libc.stdint cimport int64_t, uint32_t
 
 from pulsar_ml.structures.cache_manager cimport CacheManager
@@ -10,7 +11,7 @@ from pulsar_ml.structures.position cimport Position as NativePosition
 from pulsar_ml.structures.range_cache cimport CacheMemory, RangeCache as NativeCache
 from pulsar_ml.structures.receive_buffer cimport ReceiveBuffer as NativeBuffer
 from pulsar_ml.structures.receive_size cimport ReceiveSize
-from pulsar_ml.sync.atomics cimport pml_u32
+from pulsar_ml.sync.atomics cimport pml_ptr, pml_u32
 
 
 cdef class NativeMemory:
@@ -19,6 +20,21 @@ cdef class NativeMemory:
     cdef CacheManager* manager
     cdef bint copy_entries          # whether cached entries have bytes of their own
     cdef object __weakref__
+
+
+cdef class MemoryShare:
+    cdef NativeMemory owner
+    cdef CacheMemory* memory        # the owner's
+
+
+ctypedef struct NativeShares:
+    PyObject* owner
+    pml_ptr[16] shares              # a MemoryShare each, or NULL
+
+
+cdef class MemoryShares:
+    cdef NativeMemory owner
+    cdef NativeShares native
 
 
 cdef class ReceiveBuffer:
@@ -38,13 +54,14 @@ cdef class ReceiveBufferSize:
 
 
 cdef class Entry:
-    cdef NativeMemory owner
+    cdef MemoryShare share
     cdef uint32_t handle            # 0 once the reference was given back
     cdef pml_u32 uses               # views and calls under way, and marks; see entry.pxi
 
 
 cdef class RangeCache:
     cdef NativeMemory owner
+    cdef MemoryShares shares
     cdef object clock               # as in its manager
     cdef readonly str name
     cdef NativeCache* native
@@ -58,6 +75,7 @@ cdef class RangeCache:
 
 cdef class EntryCacheManager:
     cdef NativeMemory owner
+    cdef MemoryShares shares
     cdef object clock               # None: the monotonic clock; else called for nanoseconds
     cdef dict caches
     cdef object naming              # held while a cache comes or goes

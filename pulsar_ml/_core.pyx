@@ -11,6 +11,7 @@ from cpython.buffer cimport (
 from cpython.exc cimport PyErr_CheckSignals
 from cpython.mem cimport PyMem_Free, PyMem_Malloc
 from cpython.number cimport PyNumber_Index
+from cpython.ref cimport Py_DECREF, Py_INCREF, Py_XDECREF, PyObject
 from libc.stdint cimport INT32_MAX, INT64_MAX, INT64_MIN, UINT16_MAX, int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
@@ -60,6 +61,7 @@ from pulsar_ml.structures.receive_size cimport receive_size_init, receive_size_n
 from pulsar_ml.structures.status cimport PML_DISABLED, PML_EXISTS, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     fence_seq_cst, i64_load_relaxed, pml_ptr, ptr_cas_strong_acq_rel, ptr_cas_strong_release,
+    ptr_load_acquire,
     ptr_load_relaxed, u32_cas_weak_acquire, u32_exchange_acquire, u32_fetch_add_relaxed,
     u32_fetch_sub_release, u32_load_acquire, u32_load_relaxed, u32_store_relaxed, u32_store_release,
 )
@@ -135,13 +137,13 @@ cdef extern from *:
         return !overflow;
     }
     """
-    object native_new_position "pml_new_position"(object type, long long ledger_id, long long entry_id)
+    object native_new_position "pml_new_position"(PyObject* type, long long ledger_id, long long entry_id)
     bint plain_position "pml_plain_position"(
-        object value, object type, long long* ledger_id, long long* entry_id)
+        object value, PyObject* type, long long* ledger_id, long long* entry_id)
     bint plain_number "pml_plain_number"(object value, long long* number)
 
 
-cdef object position_type = Position
+cdef PyObject* position_type = <PyObject*>Position     # the module keeps it
 
 
 cdef inline object new_position(NativePosition at):
@@ -353,6 +355,7 @@ cdef Block to_numbers(object value, str role):
 include "binding/gate.pxi"
 include "binding/fork.pxi"
 include "binding/callbacks.pxi"
+include "binding/memory_share.pxi"
 include "binding/buffers.pxi"
 include "binding/entry.pxi"
 include "binding/range_cache.pxi"
@@ -362,7 +365,8 @@ include "binding/cursors.pxi"
 include "binding/inflight_reads.pxi"
 include "binding/pending_reads.pxi"
 include "binding/acks.pxi"
-include "binding/delayed.pxi"
-include "binding/delayed_view.pxi"
-include "binding/triggers.pxi"
+include "binding/delayed/tracker.pxi"
+include "binding/delayed/view.pxi"
+include "binding/delayed/triggers.pxi"
 include "binding/handed_out.pxi"
+include "binding/methods.pxi"

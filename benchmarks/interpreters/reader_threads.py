@@ -35,11 +35,11 @@ class Readers:
         self.elapsed = perf_counter() - begun
 
     def read(self, at: tuple[int, int], start: threading.Barrier) -> None:
-        get = self.cache.get
+        cache = self.cache
         start.wait()
         begun = thread_time()
         for _ in range(HITS):
-            entry = get(at)
+            entry = cache.get(at)
             assert entry is not None
             entry.release()
         self.busy = max(self.busy, thread_time() - begun)

@@ -6,7 +6,6 @@
 # other. What one raises goes to sys.unraisablehook, and costs the others nothing.
 
 from cpython.exc cimport PyErr_SetObject, PyErr_WriteUnraisable
-from cpython.ref cimport Py_DECREF, Py_INCREF, PyObject
 
 cdef enum:
     NESTED = 20

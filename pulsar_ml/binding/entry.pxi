@@ -14,9 +14,17 @@ cdef enum:
     ENTRY_RELEASED = 0x80000000
 
 
-cdef Entry wrap_entry(NativeMemory owner, uint32_t handle):
+cdef inline Entry wrap_entry(NativeShares* shares, uint32_t handle):
     cdef Entry entry = Entry.__new__(Entry)
-    entry.owner = owner
+    entry.share = <MemoryShare>own_share(shares)
+    entry.handle = handle
+    return entry
+
+
+# A copy has the share of the entry that it is a copy of.
+cdef Entry copy_over(MemoryShare share, uint32_t handle):
+    cdef Entry entry = Entry.__new__(Entry)
+    entry.share = share
     entry.handle = handle
     return entry
 
@@ -98,12 +106,12 @@ cdef class Entry:
 
     def __dealloc__(self):
         if self.handle:
-            give_reference_back(self.owner, self.handle)
+            give_reference_back(self.share.memory, self.handle)
             run_callbacks()
 
     def __getbuffer__(self, Py_buffer* view, int flags):
         begin_use(self)
-        cdef Payload* payload = entry_payload(entry_at(&self.owner.memory.entries, self.handle))
+        cdef Payload* payload = entry_payload(entry_at(&self.share.memory.entries, self.handle))
         try:
             PyBuffer_FillInfo(view, self, payload_bytes(payload), payload_length(payload), 1, flags)
         except BaseException:
@@ -119,7 +127,7 @@ cdef class Entry:
 
     def __len__(self) -> int:
         begin_use(self)
-        length = entry_length(&self.owner.memory.entries, self.handle)
+        length = entry_length(&self.share.memory.entries, self.handle)
         end_use(self, 1)
         return length
 
@@ -147,21 +155,21 @@ cdef class Entry:
     @property
     def ledger_id(self) -> int:
         begin_use(self)
-        ledger_id = entry_at(&self.owner.memory.entries, self.handle).ledger_id
+        ledger_id = entry_at(&self.share.memory.entries, self.handle).ledger_id
         end_use(self, 1)
         return ledger_id
 
     @property
     def entry_id(self) -> int:
         begin_use(self)
-        entry_id = entry_at(&self.owner.memory.entries, self.handle).entry_id
+        entry_id = entry_at(&self.share.memory.entries, self.handle).entry_id
         end_use(self, 1)
         return entry_id
 
     @property
     def position(self) -> Position:
         begin_use(self)
-        cdef NativeEntry* entry = entry_at(&self.owner.memory.entries, self.handle)
+        cdef NativeEntry* entry = entry_at(&self.share.memory.entries, self.handle)
         cdef NativePosition at = position(entry.ledger_id, entry.entry_id)
         end_use(self, 1)
         return new_position(at)
@@ -175,7 +183,7 @@ cdef class Entry:
     def references(self) -> int:
         """References to this entry, the caller's included, at some moment of the call."""
         begin_use(self)
-        references = entry_references(&self.owner.memory.entries, self.handle)
+        references = entry_references(&self.share.memory.entries, self.handle)
         end_use(self, 1)
         return references
 
@@ -183,7 +191,7 @@ cdef class Entry:
     def expected_reads(self) -> int:
         """Reads still expected. It may be negative under released_queue and stash_queue only."""
         begin_use(self)
-        expected = entry_expected_reads(&self.owner.memory.entries, self.handle)
+        expected = entry_expected_reads(&self.share.memory.entries, self.handle)
         end_use(self, 1)
         return expected
 
@@ -194,9 +202,9 @@ cdef class Entry:
         """
         begin_use(self)
         try:
-            if entry_expected_reads(&self.owner.memory.entries, self.handle) == INT32_MAX:
+            if entry_expected_reads(&self.share.memory.entries, self.handle) == INT32_MAX:
                 raise InvalidSizeError(f"no more than {INT32_MAX} reads of an entry can be expected")
-            if not entry_expect_read(&self.owner.memory.entries, self.handle):
+            if not entry_expect_read(&self.share.memory.entries, self.handle):
                 raise AllocationError("no native memory for the expected reads of an entry")
         finally:
             end_use(self, 1)
@@ -208,11 +216,11 @@ cdef class Entry:
         delivered. Raises AllocationError.
         """
         begin_use(self)
-        cdef uint32_t handle = entry_copy(&self.owner.memory.entries, self.handle, counts_read)
+        cdef uint32_t handle = entry_copy(&self.share.memory.entries, self.handle, counts_read)
         end_use(self, 1)
         if not handle:
             raise AllocationError("no native memory for a copy of an entry")
-        return wrap_entry(self.owner, handle)
+        return copy_over(self.share, handle)
 
     @property
     def message_metadata(self):
@@ -238,7 +246,7 @@ cdef class Entry:
         if value is ABSENT:
             parsed = parse(memoryview(self))
             begin_use(self)         # the parser may have released it
-            attached = attach_object(&self.owner.memory.entries, self.handle, parsed)
+            attached = attach_object(&self.share.memory.entries, self.handle, parsed)
             value = parsed_of(self)
             end_use(self, 1)
             if not attached:
@@ -264,15 +272,15 @@ cdef object parsed_of(Entry entry):
     cdef int64_t value = 0
     begin_use(entry)
     found = ABSENT
-    if entry_metadata(&entry.owner.memory.entries, entry.handle, &value):
+    if entry_metadata(&entry.share.memory.entries, entry.handle, &value):
         found = parsed_value(value)
     end_use(entry, 1)
     return found
 
 
-cdef inline void give_reference_back(NativeMemory owner, uint32_t handle) noexcept:
+cdef inline void give_reference_back(CacheMemory* memory, uint32_t handle) noexcept:
     short_enter()
-    entry_release(&owner.memory.entries, handle, 1)
+    entry_release(&memory.entries, handle, 1)
     short_leave()
 
 
@@ -302,7 +310,7 @@ cdef inline void end_use(Entry entry, uint32_t use) noexcept:
         u32_load_acquire(&entry.uses)
         handle = entry.handle
         entry.handle = 0
-        give_reference_back(entry.owner, handle)
+        give_reference_back(entry.share.memory, handle)
         run_callbacks()
 
 
@@ -314,7 +322,7 @@ cdef bint try_release(Entry entry, bint delivered) noexcept:
         # This call is a use as well. Fails when another use began or ended.
         if u32_cas_weak_acquire(&entry.uses, &seen, (seen | ENTRY_RELEASED) + 1):
             if not delivered:
-                entry_not_delivered(&entry.owner.memory.entries, entry.handle)
+                entry_not_delivered(&entry.share.memory.entries, entry.handle)
             end_use(entry, 1)
             return True
     return False
@@ -349,11 +357,11 @@ cdef list claim_all(list entries, NativeMemory owner):
         for entry in entries:
             claim(entry)
             claimed.append(entry)
-            pool = &entry.owner.memory.entries
+            pool = &entry.share.memory.entries
             if entry_references(pool, entry.handle) != 1:
                 wrong = "is held elsewhere; use a copy()"
             elif owner is not None and (
-                    entry.owner is not owner or u32_load_relaxed(&entry.uses) & ENTRY_USES):
+                    entry.share.owner is not owner or u32_load_relaxed(&entry.uses) & ENTRY_USES):
                 wrong = "belongs to another manager, or a view of it is open"
             elif entry_has_callback(pool, entry.handle):
                 wrong = "has permits already; use new entries"

@@ -15,7 +15,7 @@ cdef extern from *:
     typedef struct {
         int inside;                     /* native calls, one in another */
         int nested;                     /* callbacks, one in another */
-        int triggers;                   /* triggers, one in another (delayed.pxi) */
+        int triggers;                   /* triggers, one in another (delayed/triggers.pxi) */
         int forking;                    /* 1 while this thread forks (fork.pxi) */
         void *fresh_first, *fresh_last; /* callbacks to prepare */
         void *ready_first, *ready_last; /* callbacks to run */

@@ -25,6 +25,8 @@ cdef dict SOURCES = {
         "a view comes from InMemoryDelayedDeliveryTrackerFactory.new_tracker(topic)",
     IdleTopic: "an idle topic comes with the factory of delayed-delivery trackers",
     NativeMemory: "native memory comes with an EntryCacheManager",
+    MemoryShare: "a share of native memory comes with an Entry",
+    MemoryShares: "shares of native memory come with an EntryCacheManager",
     Callback: "callbacks come from the calls that take one",
     WaitingPermits: "a waiting request comes from InflightReadsLimiter.acquire",
     PendingRequester: "a pending request comes from PendingReadsManager.read",

@@ -145,7 +145,7 @@ cdef class Permits:
         if share:
             for entry in entries:
                 refcount_retain(&shared.references)
-                if entry_on_deallocate(&entry.owner.memory.entries, entry.handle, permits_copy_released,
+                if entry_on_deallocate(&entry.share.memory.entries, entry.handle, permits_copy_released,
                                        shared, share) != PML_OK:
                     # Without memory this copy holds none.
                     short_enter()

@@ -80,6 +80,7 @@ cdef class EntryCacheManager:
         if policy not in EVICTION_POLICIES:
             raise UsageError(f"no eviction policy {policy!r}; use one of: {', '.join(EVICTION_POLICIES)}")
         self.owner = NativeMemory.__new__(NativeMemory, list(EVICTION_POLICIES).index(policy))
+        self.shares = new_shares(self.owner)
         self.policy = policy
         self.clock = None if clock is None else check_callable(clock, "clock")
         self.owner.copy_entries = copy_entries
@@ -123,6 +124,7 @@ cdef class EntryCacheManager:
                 return cache
             cache = RangeCache.__new__(RangeCache)
             cache.owner = self.owner
+            cache.shares = self.shares
             cache.clock = self.clock
             cache.name = name
             cache.native = range_cache_new(self.owner.memory, &self.owner.policy.base.intake)
@@ -160,7 +162,7 @@ cdef class EntryCacheManager:
         """
         self.check_open()
         cdef NativePosition where = to_stored(position, "position")
-        return wrap_entry(self.owner, new_entry(self.owner, where, data, expected_reads, True))
+        return wrap_entry(&self.shares.native, new_entry(self.owner, where, data, expected_reads, True))
 
     def receive_buffer(self, capacity) -> ReceiveBuffer:
         """An empty buffer of ``capacity`` bytes, 1..2**30, to receive into and to cut entries from.

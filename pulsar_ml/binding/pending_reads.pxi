@@ -44,19 +44,18 @@ cdef class PendingRequester(Callback):
 
     # The entries delivered. Without memory the rest of them is released.
     cdef list entries(self):
-        cdef NativeMemory owner = self.reads.owner
         cdef list delivered = []
         cdef int64_t i = 0
         try:
             for i in range(self.due.amount):
                 delivered.append(None)
             for i in range(self.due.amount):
-                delivered[i] = wrap_entry(owner, self.due.entries[i])
+                delivered[i] = wrap_entry(&self.reads.shares.native, self.due.entries[i])
                 self.due.entries[i] = 0
         finally:
             for i in range(self.due.amount):
                 if self.due.entries[i]:
-                    give_reference_back(owner, self.due.entries[i])
+                    give_reference_back(self.reads.owner.memory, self.due.entries[i])
         return delivered
 
     cdef void run(self) noexcept:
@@ -116,6 +115,7 @@ cdef class PendingReadsManager:
     """
 
     cdef NativeMemory owner
+    cdef MemoryShares shares
     cdef object clock           # the manager's
     cdef PendingReads native
     cdef object start_read
@@ -125,6 +125,7 @@ cdef class PendingReadsManager:
     def __cinit__(self, EntryCacheManager manager not None, start_read, *, read_timeout_ms=0):
         cdef int64_t timeout = to_span(read_timeout_ms, "read_timeout_ms", 0)
         self.owner = manager.owner
+        self.shares = manager.shares
         self.clock = manager.clock
         self.start_read = check_callable(start_read, "start_read")
         self.failures = {}

@@ -163,7 +163,7 @@ cdef class RangeCache:
         cdef uint32_t handle
         # The cache's own copy is never delivered, so it counts no read when it goes.
         if isinstance(value, BufferSlice) and self.owner.copy_entries:
-            value = wrap_entry(self.owner, new_entry(self.owner, key, value, expected_reads, False))
+            value = wrap_entry(&self.shares.native, new_entry(self.owner, key, value, expected_reads, False))
             expected_reads = 0
         if not isinstance(value, Entry):
             return new_entry(self.owner, key, value, expected_reads, False)
@@ -171,7 +171,7 @@ cdef class RangeCache:
         if expected_reads:
             raise UsageError("expected_reads goes with bytes; an Entry brings its own")
         entry = <Entry>value
-        if entry.owner is not self.owner:
+        if entry.share.owner is not self.owner:
             raise UsageError(f"{entry!r} belongs to another manager; copy its bytes instead")
         begin_use(entry)
         try:
@@ -199,7 +199,7 @@ cdef class RangeCache:
         self.check_open()
         cdef NativePosition key = to_stored(position, "position")
         cdef uint32_t handle = cache_manager_get(self.owner.manager, self.native, key, thread_stripe())
-        return wrap_entry(self.owner, handle) if handle else None
+        return wrap_entry(&self.shares.native, handle) if handle else None
 
     def get_all(self, positions) -> list[Entry | None]:
         """The entries at many positions, each as :meth:`get` answers it. Gives the GIL up once.
@@ -224,12 +224,12 @@ cdef class RangeCache:
         i = 0
         try:
             while i < places.count:
-                found.append(wrap_entry(self.owner, handles[i]) if handles[i] else None)
+                found.append(wrap_entry(&self.shares.native, handles[i]) if handles[i] else None)
                 i += 1
         finally:
             while i < places.count:
                 if handles[i]:
-                    give_reference_back(self.owner, handles[i])
+                    give_reference_back(self.owner.memory, handles[i])
                 i += 1
         return found
 

@@ -42,7 +42,7 @@ cdef class RangeIterator:
     def __dealloc__(self):
         self.count()
         while self.next_handle < self.end_handle:
-            give_reference_back(self.cache.owner, self.handles[self.next_handle])
+            give_reference_back(self.cache.owner.memory, self.handles[self.next_handle])
             self.next_handle += 1
 
     def __iter__(self):
@@ -75,7 +75,7 @@ cdef class RangeIterator:
             if self.end_handle == 0:
                 raise StopIteration
         handle = self.handles[self.next_handle]
-        entry = wrap_entry(self.cache.owner, handle)
+        entry = wrap_entry(&self.cache.shares.native, handle)
         self.delivered += entry_length(&self.cache.owner.memory.entries, handle)
         self.next_handle += 1
         return entry

@@ -202,7 +202,7 @@ def models_know_no_code(sources: Sources) -> list[str]:
 
 
 def product_knows_no_harness(sources: Sources) -> list[str]:
-    face = tuple(path for path in sources if re.fullmatch(r"pulsar_ml/binding/[^/]+\.pxi", path))
+    face = tuple(path for path in sources if re.fullmatch(r"pulsar_ml/binding/.+\.pxi", path))
     product = face + tuple(
         path for path in sources
         if re.fullmatch(r"pulsar_ml/(terminal/)?[^/]+\.(py|pyx|pxd|pyi)", path)

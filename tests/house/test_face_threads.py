@@ -30,7 +30,7 @@ LOCK = re.compile(
 )
 
 SOURCES = "\n".join(
-    path.read_text() for path in sorted((ROOT / "pulsar_ml" / "binding").glob("*.pxi"))
+    path.read_text() for path in sorted((ROOT / "pulsar_ml" / "binding").rglob("*.pxi"))
 )
 
 
