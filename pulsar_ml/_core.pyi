@@ -33,6 +33,16 @@ class NativeMemory:
     def __new__(cls, *args: Never, **kwargs: Never) -> Self: ...
 
 @final
+class MemoryShare:
+    # Always TypeError: a share of native memory comes with an Entry.
+    def __new__(cls, *args: Never, **kwargs: Never) -> Self: ...
+
+@final
+class MemoryShares:
+    # Always TypeError: shares of native memory come with an EntryCacheManager.
+    def __new__(cls, *args: Never, **kwargs: Never) -> Self: ...
+
+@final
 class ReceiveBuffer:
     # Always TypeError: a receive buffer comes from EntryCacheManager.receive_buffer.
     def __new__(cls, *args: Never, **kwargs: Never) -> Self: ...
