@@ -13,7 +13,7 @@
 #   make platforms               the tests on each interpreter that is here, docs/platforms.md
 #   make docs                    the documentation as a site, build/docs/index.html
 #   make wheel                   dist/*.whl
-#   make dist                    an sdist, and a wheel from it with its manylinux tag, in dist
+#   make dist                    an sdist, and wheels from it with their manylinux tag, in dist
 #   make clean                   remove everything that was built; results under runs/ stay
 
 PYTHON ?= python3
