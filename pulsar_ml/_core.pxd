@@ -29,7 +29,7 @@ cdef class MemoryShare:
 
 ctypedef struct NativeShares:
     PyObject* owner
-    pml_ptr[16] shares              # a MemoryShare each, or NULL
+    pml_ptr[16] shares              # of each stripe (gate.pxi) a MemoryShare, or NULL
 
 
 cdef class MemoryShares:

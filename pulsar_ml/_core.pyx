@@ -67,7 +67,6 @@ from pulsar_ml.sync.atomics cimport (
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate, allocate_zeroed, release
-from pulsar_ml.sync.thread cimport thread_stripe
 from pulsar_ml.sync.wait cimport wait_while_equal, wake_one
 
 import os

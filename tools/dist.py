@@ -36,8 +36,8 @@ def sdist() -> Path:
     shutil.rmtree(DIST, ignore_errors=True)
     build = [sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", str(DIST)]
     run("sdist", LOGS / "sdist.log", [*build, str(ROOT)], ROOT)
-    (made,) = DIST.glob("*.tar.gz")
-    return made
+    (archive,) = DIST.glob("*.tar.gz")
+    return archive
 
 
 def wheel(python: Path, name: str, source: Path) -> Path:

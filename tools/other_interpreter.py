@@ -55,8 +55,13 @@ class OtherInterpreter:
         """Runs a step with progress. Raises OtherInterpreterError."""
         self.folder.mkdir(parents=True, exist_ok=True)
         log = self.folder / f"{label}.log"
-        shown = [sys.executable, str(PROGRESS), f"{self.name}, {label}", str(log), *command]
-        environment = self.environment() | variables
+        # What shows the progress is this interpreter, which the variables of the other may end.
+        own = [f"{name}={value}" for name, value in (self.variables | variables).items()]
+        step = f"{self.name}, {label}"
+        shown = [sys.executable, str(PROGRESS), step, str(log), "env", *own, *command]
+        environment = {
+            name: value for name, value in self.environment().items() if name not in self.variables
+        }
         # What the command itself prints goes to the standard output alone.
         if subprocess.run(shown, cwd=ROOT, env=environment, stdout=2, check=False).returncode:
             raise OtherInterpreterError(

@@ -17,6 +17,7 @@ cdef extern from *:
         int nested;                     /* callbacks, one in another */
         int triggers;                   /* triggers, one in another (delayed/triggers.pxi) */
         int forking;                    /* 1 while this thread forks (fork.pxi) */
+        unsigned stripe;                /* 1 and up, once it has one */
         void *fresh_first, *fresh_last; /* callbacks to prepare */
         void *ready_first, *ready_last; /* callbacks to run */
     } pml_thread_calls;
@@ -34,6 +35,7 @@ cdef extern from *:
         int nested
         int triggers
         int forking
+        unsigned stripe
         void* fresh_first
         void* fresh_last
         void* ready_first
@@ -42,7 +44,7 @@ cdef extern from *:
 
 
 cdef enum:
-    GATE_STRIPES = 16
+    STRIPES = 16                # what threads write often is there so many times
     GATE_SHUT = 0x80000000      # of a stripe's word; the rest counts the threads inside
 
 
@@ -52,12 +54,21 @@ cdef struct GateStripe:
     char[60] padding
 
 
-cdef GateStripe[GATE_STRIPES] gate
+cdef GateStripe[STRIPES] gate
+cdef pml_u32 stripe_total      # stripes that threads got
 cdef pml_u32 gate_shut          # 1 while a thread forks; the threads at the gate wait for it
 
 
+# The number of the calling thread's stripe, below STRIPES. Threads get them in turn, so those of a
+# pool have one each; a hash of the thread would give two of eight the same one most times.
+cdef inline uint32_t own_stripe() noexcept nogil:
+    if pml_calls.stripe == 0:
+        pml_calls.stripe = u32_fetch_add_relaxed(&stripe_total, 1) % STRIPES + 1
+    return pml_calls.stripe - 1
+
+
 cdef inline pml_u32* gate_word() noexcept nogil:
-    return &gate[thread_stripe() & (GATE_STRIPES - 1)].word
+    return &gate[own_stripe()].word
 
 
 # Begins a native call that takes locks. A call inside a call passes at once.
@@ -110,7 +121,7 @@ cdef void gate_close() noexcept nogil:
     if pml_calls.inside:
         gate_leave()
     u32_store_release(&gate_shut, 1)
-    for i in range(GATE_STRIPES):
+    for i in range(STRIPES):
         seen = u32_fetch_add_relaxed(&gate[i].word, GATE_SHUT) + GATE_SHUT
         while seen != GATE_SHUT:
             wait_while_equal(&gate[i].word, seen)
@@ -124,7 +135,7 @@ cdef void gate_open(bint in_child) noexcept nogil:
     cdef int i
     pml_calls.inside -= 1
     pml_calls.forking = 0
-    for i in range(GATE_STRIPES):
+    for i in range(STRIPES):
         if in_child:
             # Threads that were about to wait at the gate are counted, and do not exist here.
             u32_store_release(&gate[i].word, 0)

@@ -8,10 +8,6 @@
 #
 # For the same reason a call passes C pointers to its helpers, and not the objects that have them.
 
-cdef enum:
-    MOST_SHARES = 16
-
-
 @cython.final
 @cython.no_gc
 cdef class MemoryShare:
@@ -31,7 +27,7 @@ cdef class MemoryShares:
 
     def __dealloc__(self):
         cdef int i
-        for i in range(MOST_SHARES):
+        for i in range(STRIPES):
             Py_XDECREF(<PyObject*>ptr_load_relaxed(&self.native.shares[i]))
 
 
@@ -44,7 +40,7 @@ cdef MemoryShares new_shares(NativeMemory owner):
 
 # The share of the calling thread, or of one with the same stripe.
 cdef inline PyObject* own_share(NativeShares* shares) except NULL:
-    cdef uint32_t i = thread_stripe() & (MOST_SHARES - 1) if FREE_THREADED else 0
+    cdef uint32_t i = own_stripe() if FREE_THREADED else 0
     # Pairs with the release in new_share.
     cdef void* share = ptr_load_acquire(&shares.shares[i])
     return <PyObject*>share if share is not NULL else new_share(shares, i)

@@ -198,7 +198,7 @@ cdef class RangeCache:
         """
         self.check_open()
         cdef NativePosition key = to_stored(position, "position")
-        cdef uint32_t handle = cache_manager_get(self.owner.manager, self.native, key, thread_stripe())
+        cdef uint32_t handle = cache_manager_get(self.owner.manager, self.native, key, own_stripe())
         return wrap_entry(&self.shares.native, handle) if handle else None
 
     def get_all(self, positions) -> list[Entry | None]:
@@ -212,7 +212,7 @@ cdef class RangeCache:
         cdef Block block = new_block(places.count, sizeof(uint32_t))
         cdef const NativePosition* at = <const NativePosition*>places.items
         cdef uint32_t* handles = <uint32_t*>block.items
-        cdef uint32_t stripe = thread_stripe()
+        cdef uint32_t stripe = own_stripe()
         cdef Py_ssize_t i = 0
         cdef list found = []
         self.check_open()       # the positions' conversions may have closed it
@@ -290,7 +290,7 @@ cdef class RangeCache:
         Raises InvalidSizeError for negative numbers.
         """
         cdef int64_t count = to_size(entries, "entries")
-        cache_manager_miss(self.owner.manager, thread_stripe(), count, to_size(bytes, "bytes"))
+        cache_manager_miss(self.owner.manager, own_stripe(), count, to_size(bytes, "bytes"))
 
     def remove_range(self, first, last, *, bint last_inclusive=True) -> Removed:
         """Invalidate the entries of [first, last], or of [first, last) without ``last_inclusive``.

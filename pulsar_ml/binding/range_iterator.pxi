@@ -36,7 +36,7 @@ cdef class RangeIterator:
     cdef void count(self) noexcept:
         # The iterator hands out the entries that the read found.
         if self.next_handle:
-            cache_manager_hit(self.cache.owner.manager, thread_stripe(), self.next_handle, self.delivered)
+            cache_manager_hit(self.cache.owner.manager, own_stripe(), self.next_handle, self.delivered)
         self.delivered = 0
 
     def __dealloc__(self):

@@ -74,10 +74,6 @@ PML_INLINE int pml_thread_start(pml_thread *t, void *(*body)(void *), void *argu
     return error;
 }
 
-/* A number that differs between most threads that live at the same time. */
-PML_INLINE uint32_t pml_thread_stripe(void)
-{ return (uint32_t)((uint64_t)(uintptr_t)pthread_self() * UINT64_C(0x9E3779B97F4A7C15) >> 40); }
-
 PML_INLINE void pml_thread_join(pml_thread *t) { pthread_join(t->thread, NULL); }
 
 #endif

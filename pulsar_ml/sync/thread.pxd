@@ -1,6 +1,6 @@
 # Native threads, and the condition on which one of them waits for work or for time: thread.h.
 
-from libc.stdint cimport int64_t, uint32_t
+from libc.stdint cimport int64_t
 
 
 ctypedef void* (*ThreadBody)(void* argument) noexcept nogil
@@ -20,5 +20,4 @@ cdef extern from "pulsar_ml/sync/thread.h" nogil:
     void condition_wait "pml_condition_wait"(pml_condition* condition, int64_t most_ns) noexcept
 
     int thread_start "pml_thread_start"(pml_thread* thread, ThreadBody body, void* argument) noexcept
-    uint32_t thread_stripe "pml_thread_stripe"() noexcept
     void thread_join "pml_thread_join"(pml_thread* thread) noexcept
