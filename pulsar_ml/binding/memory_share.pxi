@@ -8,6 +8,7 @@
 #
 # For the same reason a call passes C pointers to its helpers, and not the objects that have them.
 
+
 @cython.final
 @cython.no_gc
 cdef class MemoryShare:
