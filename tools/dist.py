@@ -36,6 +36,8 @@ def sdist() -> Path:
     shutil.rmtree(DIST, ignore_errors=True)
     build = [sys.executable, "-m", "build", "--no-isolation", "--sdist", "--outdir", str(DIST)]
     run("sdist", LOGS / "sdist.log", [*build, str(ROOT)], ROOT)
+    # Its entry points would make the plugin of pytest known twice in the checkout.
+    shutil.rmtree(ROOT / "pulsar_ml.egg-info", ignore_errors=True)
     (archive,) = DIST.glob("*.tar.gz")
     return archive
 
