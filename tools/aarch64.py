@@ -4,9 +4,9 @@
     python -m tools.aarch64 tests/engine/locks    these tests
     python -m tools.aarch64 --rows                the digest of tools/sweep_digest.py, there
 
-Needs Debian with gcc-aarch64-linux-gnu and qemu-user, and an interpreter with Debian's version (its
-bytecode and headers are the sysroot's) whose environment has the build tools. The sysroot comes
-from Debian's arm64 packages, the Python packages from wheels; both stay in
+Needs Debian with gcc-aarch64-linux-gnu, libc6-dev-arm64-cross and qemu-user, and an interpreter
+with Debian's version (its bytecode and headers are the sysroot's) whose environment has the build
+tools. The sysroot comes from Debian's arm64 packages, the Python packages from wheels; both stay in
 ``$XDG_CACHE_HOME/pulsar_ml/aarch64``. The build is a clone of the last commit below
 ``build/aarch64``. Emulation runs each instruction in order, so it shows none of the processor's
 weak memory: docs/platforms.md. Exit codes: those of the tests; 2 a tool is missing; 4 a step
@@ -147,15 +147,28 @@ def emulated(wrapper: Path, arguments: Sequence[str]) -> int:
     return subprocess.run(command, cwd=CLONE, env=os.environ | compilers, check=False).returncode
 
 
+def missing() -> str | None:
+    """A sentence about the first tool that is not here, and the package that has it."""
+    for tool, package in NEEDED.items():
+        if not shutil.which(tool):
+            return f"there is no {tool}: install it (Debian: apt install {package})"
+    question = [f"{TRIPLE}-gcc", "-print-file-name=crti.o"]
+    if subprocess.run(question, capture_output=True, text=True, check=True).stdout == "crti.o\n":
+        return (
+            f"{TRIPLE}-gcc has no C library to compile with: install it "
+            "(Debian: apt install libc6-dev-arm64-cross)"
+        )
+    return None
+
+
 def main() -> int:
     """Builds, and runs what the arguments name."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("tests", nargs="*", help="files of tests (default: a bounded share)")
     parser.add_argument("--rows", action="store_true", help="print the digest of a sweep instead")
     options = parser.parse_args()
-    for tool, package in NEEDED.items():
-        if not shutil.which(tool):
-            parser.error(f"there is no {tool}: install it (Debian: apt install {package})")
+    if sentence := missing():
+        parser.error(sentence)
     HOME.mkdir(parents=True, exist_ok=True)
     try:
         sysroot()
