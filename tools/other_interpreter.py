@@ -18,6 +18,11 @@ CORE = "pulsar_ml._core"
 PIP = ("-m", "pip", "install", "--quiet", "--prefer-binary")
 SUFFIXES = {".py", ".pyi", ".pyx", ".pxd", ".pxi", ".h", ".c"}
 BUILD_TOOLS = ("cython>=3.3,<3.4", "setuptools>=77")
+NOT_ITS = {
+    "PYTHONDONTWRITEBYTECODE",  # the build tools are large
+    "PULSAR_ML_STRICT",  # the core would be translated once more
+    "CC", "CXX",  # it compiles as it was compiled: a sanitizer is that of one compiler
+}  # fmt: skip
 
 
 class OtherInterpreterError(Exception):
@@ -47,9 +52,7 @@ class OtherInterpreter:
         # The working directory comes last: it may be the checkout, whose core is of another one.
         found = os.pathsep.join(map(str, (*paths, ROOT, Path.cwd())))
         variables = {**os.environ, **self.variables, "PYTHONPATH": found, "PYTHONSAFEPATH": "1"}
-        variables.pop("PYTHONDONTWRITEBYTECODE", None)  # the build tools are large
-        variables.pop("PULSAR_ML_STRICT", None)  # the core would be translated once more
-        return variables
+        return {name: value for name, value in variables.items() if name not in NOT_ITS}
 
     def run(self, label: str, command: list[str], **variables: str) -> None:
         """Runs a step with progress. Raises OtherInterpreterError."""

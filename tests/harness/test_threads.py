@@ -6,7 +6,6 @@ import dataclasses
 import os
 import signal
 import threading
-from pathlib import Path
 from types import ModuleType
 from typing import Any, cast
 
@@ -14,8 +13,6 @@ import numpy as np
 import pytest
 
 from pulsar_ml.harness.subjects import threads as runner
-from pulsar_ml.harness.subjects.processors import near
-from pulsar_ml.harness.subjects.processors.near import near_processors
 from pulsar_ml.harness.subjects.program import CALL, Program, words
 from pulsar_ml.harness.subjects.threads import (
     draw_program,
@@ -230,46 +227,6 @@ def test_many_runs_end_where_there_is_no_memory_for_an_instance(toys: ModuleType
     toys.fail_allocation_after(3)
     with pytest.raises(MemoryError, match="no memory for an instance"):
         run_many(toys, "counter", threads=1)
-
-
-def places(threads: int, thread: int, strides: int) -> list[set[int]]:
-    """The processors of a thread in each of the first strides, without equal ones in a row."""
-    cpus = near_processors(1024)
-    found: list[set[int]] = []
-    for stride in range(strides):
-        at = stride // 4
-        places = [set(cpus), {cpus[at % len(cpus)]}, {cpus[(at + thread) % len(cpus)]}]
-        if len(cpus) > threads:
-            places.append({cpus[(at + thread * (len(cpus) // threads)) % len(cpus)]})
-        place = places[stride % 4] if stride % 4 < len(places) and len(cpus) > 1 else set(cpus)
-        found += [place] if found[-1:] != [place] else []
-    return found
-
-
-@pytest.mark.parametrize("noise", [False, True])
-@pytest.mark.parametrize("threads", [1, 2, 3, 4])
-def test_threads_of_many_runs_stand_on_processors_in_turn(
-    toys: ModuleType, threads: int, *, noise: bool
-) -> None:
-    result = run_many(toys, "placed", threads=threads, most_runs=12 * threads, noise=noise)
-    assert result.runs == 12 * threads
-    for thread in range(threads):
-        assert toys.places(thread, 1024) == places(threads, thread, 12)
-
-
-def test_near_processors_stand_side_by_side(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    places = {1000: (0, 0), 1001: (1, 0), 1002: (0, 1), 1003: (0, 0), 1004: (1, 0)}
-    for number, (package, core) in places.items():
-        folder = tmp_path / f"cpu{number}"
-        folder.mkdir()
-        (folder / "physical_package_id").write_text(f"{package}\n")
-        (folder / "core_id").write_text(f"{core}\n")
-    monkeypatch.setattr(near, "TOPOLOGY", str(tmp_path / "cpu{}"))
-    # Of 1007 only the number is known.
-    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {*places, 1007, 1009})
-    assert near_processors(1009) == [1000, 1003, 1007, 1002, 1001, 1004]
 
 
 def test_many_runs_that_no_longer_move_are_reported(toys: ModuleType) -> None:

@@ -1,9 +1,9 @@
 # The threads of a run: each loops over its calls. In many runs the threads stay.
 #
-# Each stride puts them on other processors. Of its instances each thread creates, checks and
-# destroys its share, and it draws its own calls of each program. Between two runs all threads meet,
-# so that each run begins together. A thread that has made its calls makes them again until all
-# have, so that none is alone in the instance.
+# Of the instances of a stride each thread creates, checks and destroys its share, and it draws its
+# own calls of each program. Between two runs all threads meet, so that each run begins together. A
+# thread that has made its calls makes them again until all have, so that none is alone in the
+# instance.
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy, memset
@@ -13,11 +13,8 @@ from pulsar_ml.harness.subjects.drawing cimport (
     NOISE_MOVE, NOISE_YIELD, Drawing, draw_calls, draw_settings, program_seed,
 )
 from pulsar_ml.harness.posix cimport (
-    cpu_set_t, pthread_cond_signal, pthread_cond_t, pthread_mutex_lock, pthread_mutex_t,
-    pthread_mutex_unlock, pthread_t,
-)
-from pulsar_ml.harness.subjects.processors.placement cimport (
-    TOGETHER, Processors, move, placement_of, stand,
+    CPU_SET, CPU_ZERO, cpu_set_t, pthread_cond_signal, pthread_cond_t, pthread_mutex_lock, pthread_mutex_t,
+    pthread_mutex_unlock, pthread_t, sched_getcpu, sched_setaffinity,
 )
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlSubject, PmlViolation
 from pulsar_ml.sync.atomics cimport pml_i32, pml_i64, pml_u32
@@ -30,7 +27,6 @@ from pulsar_ml.sync.wait cimport pause, spin, wait_while_equal, wake_one, yield_
 
 
 cdef enum:
-    SPIN_YIELDS = 32      # a turn of sync's spin from which it yields instead of pausing
     GATE_CLOSED = 0
     GATE_ABANDONED = 0x7fffffff  # otherwise the gate counts how often all threads have met
     MOST_STRIDE = 8              # instances that exist at once in many runs
@@ -59,7 +55,6 @@ cdef struct Repeats:
     PmlViolation[8] found # at quiescence
     int32_t stride
     int32_t ran           # of the last stride
-    int64_t strides
     int64_t most_runs
     int64_t inside_ns     # processor time inside runs after which no stride begins
     int64_t until_ns      # the moment after which none begins
@@ -81,7 +76,9 @@ cdef struct Run:
     int32_t n_threads
     int32_t n_operations
     uint32_t first_turn   # of a spin; skips the pauses when threads outnumber processors
-    Processors processors
+    int32_t n_cpus
+    int32_t[1024] cpus
+    cpu_set_t allowed
     pml_i64 arrived
     pml_u32 gate
     pml_u32 stop
@@ -97,8 +94,6 @@ cdef struct Lane:
     Run* run
     void* instance
     int32_t number
-    cpu_set_t home        # the processors that it may use
-    bint together         # all threads stand on one
     uint32_t met          # meetings so far
     uint32_t begun        # runs
     const PmlCall* calls
@@ -139,7 +134,7 @@ cdef inline void* body(void* argument) noexcept nogil:
 # caller abandoned, because a thread did not start.
 cdef inline bint meet(Lane* lane, Meeting how) noexcept nogil:
     cdef Run* shared = lane.run
-    cdef uint32_t turn = SPIN_YIELDS if lane.together else shared.first_turn
+    cdef uint32_t turn = shared.first_turn
     cdef uint32_t gate
     cdef int32_t looks = 0
     lane.met += 1
@@ -187,9 +182,6 @@ cdef inline void repeat(Lane* lane, Repeats* repeats) noexcept nogil:
     while not repeats.over:
         before = thread_ns()
         first = repeats.runs
-        lane.together = TOGETHER == placement_of(
-            &shared.processors, shared.n_threads, repeats.strides)
-        stand(&shared.processors, lane.number, shared.n_threads, repeats.strides, &lane.home)
         i = lane.number
         while i < repeats.stride:
             draw_settings(
@@ -224,7 +216,6 @@ cdef inline void repeat(Lane* lane, Repeats* repeats) noexcept nogil:
         if lane.number == 0:
             repeats.runs += ran
             repeats.ran = ran
-            repeats.strides += 1
             repeats.no_memory = ran < repeats.stride and repeats.instances[ran] is NULL
         meet(lane, DECIDING)
 
@@ -259,7 +250,7 @@ cdef inline void work(Lane* lane) noexcept nogil:
                 at = 0
         call = &lane.calls[at]
         if call.noise:
-            disturb(&shared.processors, call.noise, &lane.home)
+            disturb(shared, call.noise)
         # Release keeps the marks around the operation; no thread acquires them, on purpose.
         i32_store_release(&mine.running, call.code + 1)
         if shared.n_threads > 1:
@@ -306,12 +297,26 @@ cdef inline int32_t next_other(int32_t other, int32_t self, int32_t n) noexcept 
     return other
 
 
-cdef inline void disturb(const Processors* processors, int32_t noise, const cpu_set_t* home) noexcept nogil:
+cdef inline void disturb(Run* shared, int32_t noise) noexcept nogil:
     cdef int32_t i
     if noise > 0:
         for i in range(noise):
             pause()
-    elif noise == NOISE_YIELD or processors.count < 2:
+    elif noise == NOISE_YIELD or shared.n_cpus < 2:
         yield_cpu()
     else:
-        move(processors, NOISE_MOVE - noise, home)
+        move(shared, NOISE_MOVE - noise)
+
+
+# Moves the thread to another allowed processor; then the system may move it again.
+cdef inline void move(Run* shared, int32_t further) noexcept nogil:
+    cdef int here = sched_getcpu()
+    cdef int32_t at = 0
+    cdef cpu_set_t target
+    while at < shared.n_cpus - 1 and shared.cpus[at] != here:
+        at += 1
+    at = (at + 1 + further % (shared.n_cpus - 1)) % shared.n_cpus
+    CPU_ZERO(&target)
+    CPU_SET(shared.cpus[at], &target)
+    sched_setaffinity(0, sizeof(cpu_set_t), &target)
+    sched_setaffinity(0, sizeof(cpu_set_t), &shared.allowed)

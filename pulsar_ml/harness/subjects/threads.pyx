@@ -27,16 +27,15 @@ from pulsar_ml.harness.subjects.drawing cimport (
     MOST_OPERATIONS, Drawing, draw_calls, draw_settings, program_seed,
 )
 from pulsar_ml.harness.subjects.lanes cimport (
-    GATE_ABANDONED, MOST_STRIDE, SPIN_YIELDS, Lane, Repeats, Run, Slot, body,
+    GATE_ABANDONED, MOST_STRIDE, Lane, Repeats, Run, Slot, body,
 )
 from pulsar_ml.harness.posix cimport (
-    SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, cpu_set_t,
+    CPU_ISSET, CPU_SETSIZE, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, cpu_set_t,
     pthread_cond_destroy, pthread_cond_init, pthread_cond_timedwait, pthread_condattr_destroy,
     pthread_condattr_init, pthread_condattr_setclock, pthread_condattr_t, pthread_create, pthread_detach,
     pthread_join, pthread_mutex_destroy, pthread_mutex_init, pthread_mutex_lock, pthread_mutex_unlock,
     pthread_sigmask, sched_getaffinity,
 )
-from pulsar_ml.harness.subjects.processors.placement cimport MOST_PROCESSORS
 from pulsar_ml.harness.subjects.subject cimport Instance, PmlCall, PmlViolation, Subject
 from pulsar_ml.sync.atomics cimport i32_load_relaxed, i64_load_relaxed, u32_store_relaxed, u32_store_release
 from pulsar_ml.sync.clock cimport monotonic_ns
@@ -49,11 +48,11 @@ from pulsar_ml.harness.histories.history import RECORD, check_records
 from pulsar_ml.harness.subjects.program import (
     CALL, Program, check_fits, check_size, resolve_mix, setting_ranges,
 )
-from pulsar_ml.harness.subjects.processors.near import near_processors
 from pulsar_ml.harness.subjects.result import CoreTime, RunResult, ThreadViolation
 
 
 cdef enum:
+    SPIN_YIELDS = 32      # a turn of sync's spin from which it yields instead of pausing
     LINE = 128            # two cache lines, because processors fetch them in pairs
     SLICE_NS = 50000000   # how long the caller waits before it looks for signals
 
@@ -358,11 +357,12 @@ cdef Run* new_run(Subject subject, int threads, Repeats* repeats) except NULL:
     shared.table = subject.table
     shared.n_threads = threads
     shared.n_operations = subject.table.n_operations
-    sched_getaffinity(0, sizeof(cpu_set_t), &shared.processors.allowed)
-    for cpu in near_processors(MOST_PROCESSORS):
-        shared.processors.numbers[shared.processors.count] = cpu
-        shared.processors.count += 1
-    if threads > shared.processors.count:
+    sched_getaffinity(0, sizeof(cpu_set_t), &shared.allowed)
+    for cpu in range(min(<int>CPU_SETSIZE, 1024)):
+        if CPU_ISSET(cpu, &shared.allowed):
+            shared.cpus[shared.n_cpus] = cpu
+            shared.n_cpus += 1
+    if threads > shared.n_cpus:
         shared.first_turn = SPIN_YIELDS
     pthread_condattr_init(&attributes)
     pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
@@ -399,7 +399,6 @@ cdef int new_lanes(Run* shared) except -1:
     for i in range(shared.n_threads):
         lanes[i].run = shared
         lanes[i].number = i
-        lanes[i].home = shared.processors.allowed
         # A line more than needed keeps the counts of two threads apart.
         lanes[i].overlaps = <int64_t*>allocate_zeroed(n * n * sizeof(int64_t) + LINE, 1)
         if lanes[i].overlaps is NULL:

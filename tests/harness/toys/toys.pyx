@@ -9,15 +9,13 @@ lonely    takes two threads at most.
 slow      each operation gives the processor away many times.
 hang      operations that never end until let_go() is called.
 meeting   hold waits for free, poke waits for hold: operations that overlap for certain.
-placed    notes on which processors its threads may run.
 """
 
 from __future__ import annotations
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
 from libc.stdio cimport snprintf
-from libc.string cimport memcmp, memset
-from pulsar_ml.harness.posix cimport CPU_ISSET, cpu_set_t, sched_getaffinity
+from libc.string cimport memset
 from pulsar_ml.harness.subjects.subject cimport (
     PML_SUBJECT_ABI,
     PmlArgument,
@@ -45,7 +43,6 @@ cdef enum:
     LEAK = 1 << 18
     SLOW_YIELDS = 100
     PATIENCE = 1000000
-    MOST_NOTES = 64       # of a thread
 
 cdef struct Toy:
     int32_t threads
@@ -58,9 +55,6 @@ cdef struct Toy:
 cdef pml_i64 lost_update  # 1 while the mutant is selected
 cdef pml_i64 released     # 1 when hanging operations may end
 cdef pml_i64 inside       # operations of slow and hang that have begun
-# of each thread of placed: the sets of processors that it noted, and their number
-cdef cpu_set_t[64][MOST_NOTES] notes
-cdef int[64] noted
 
 
 cdef void* create(const int64_t* settings, int32_t threads) noexcept nogil:
@@ -198,16 +192,6 @@ cdef void apply_meeting(void* instance, int32_t thread, const PmlCall* call, Pml
         i64_store_relaxed(&toy.value, 1)
 
 
-# Notes a set of processors that is not the one noted last.
-cdef void apply_placed(void* instance, int32_t thread, const PmlCall* call, PmlResult* result,
-                       PmlViolation* violation) noexcept nogil:
-    cdef cpu_set_t* seen = &notes[thread][noted[thread]]
-    sched_getaffinity(0, sizeof(cpu_set_t), seen)
-    if noted[thread] < MOST_NOTES - 1 and (
-            noted[thread] == 0 or memcmp(seen, seen - 1, sizeof(cpu_set_t)) != 0):
-        noted[thread] += 1
-
-
 # Tables. Unused arguments have no name.
 
 cdef PmlArgument NONE = PmlArgument(NULL, 0, 0)
@@ -255,14 +239,6 @@ def hold() -> None:
     i64_store_relaxed(&released, 0)
 
 
-def places(int thread, int processors) -> list:
-    """The sets of processors that a thread of ``placed`` noted, which are forgotten."""
-    found = [{cpu for cpu in range(processors) if CPU_ISSET(cpu, &notes[thread][i])}
-             for i in range(noted[thread])]
-    noted[thread] = 0
-    return found
-
-
 def begun() -> int:
     """Operations of ``slow`` and ``hang`` begun since the module was loaded."""
     return i64_load_relaxed(&inside)
@@ -272,7 +248,7 @@ ctypedef void (*Apply)(void* instance, int32_t thread, const PmlCall* call, PmlR
                        PmlViolation* violation) noexcept nogil
 ctypedef void (*Check)(void* instance, PmlViolation* violation) noexcept nogil
 
-cdef PmlSubject[10] TABLES
+cdef PmlSubject[9] TABLES
 SUBJECTS = {}
 
 
@@ -301,10 +277,9 @@ define(5, b"lonely", b"Takes two threads.", 2, &SUM[0], apply_counter, check_sum
 define(6, b"slow", b"Takes its time.", 1, &STEP[0], apply_slow, check_nothing)
 define(7, b"hang", b"Ends when told.", 1, &STEP[0], apply_hang, check_nothing)
 define(8, b"meeting", b"Overlaps for certain.", 3, &MEET[0], apply_meeting, check_nothing)
-define(9, b"placed", b"Notes its processors.", 1, &STEP[0], apply_placed, check_nothing)
 TABLES[5].max_threads = 2
 
-for at in range(10):
+for at in range(9):
     wrapped = wrap_subject(&TABLES[<int>at], BUILD_ID, None)
     SUBJECTS[wrapped.name] = wrapped
 

@@ -1,1 +1,0 @@
-"""Where the threads of a run stand."""
