@@ -22,7 +22,7 @@ from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.store.exposure import RUN, WORDS
 
 RUNNERS = {"pool": "the pool", "spark": "Spark"}
-SECONDS = 30
+SECONDS = 60
 BARE_RUNS_NS = 50_000_000  # of processor time inside the runs of a program in the bare loop
 BARE_SECONDS = 10
 MOST_NS = 10_000_000_000

@@ -76,7 +76,7 @@ class Row:
     def place(self) -> tuple[str, str, str, str]:
         """The key of a row: a newer one with the same key replaces it."""
         short = ".".join(self.interpreter.split(".")[:2])
-        return short, self.gil, self.compiler.split()[0], self.processor
+        return short, self.gil, self.compiler.partition(".")[0], self.processor
 
 
 def question(path: Path) -> Interpreter | None:

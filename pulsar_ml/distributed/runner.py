@@ -92,25 +92,29 @@ class SparkRunner:
         group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
         labels = group, describe(job.run_id, watch, chunks)
         tasks = self._pace.tasks(chunks, self.slots)
+        until = None if watch.ends is None else time.time() + watch.ends - time.monotonic()
         if self._staging is None:
-            work = self._work(job, chunks, tasks)
+            work = self._work(job, chunks, tasks, until)
             rows = self._rows(labels, work, ROW, tasks, watch)
             if isinstance(rows, Exception):
                 return self._without(chunks, tasks, rows, watch)
             wave = Wave(batches=rows.to_batches())
-            self._pace.learn(ledger_of(rows))
+            ledger = ledger_of(rows)
         else:
             directory, token = open_staging(self._staging)
             try:
-                work = self._work(job, chunks, tasks, (str(directory), token))
-                rows = self._rows(labels, work, LEDGER, tasks, watch)
-                if isinstance(rows, Exception):
+                work = self._work(job, chunks, tasks, until, (str(directory), token))
+                ledger = self._rows(labels, work, LEDGER, tasks, watch)
+                if isinstance(ledger, Exception):
                     remove(directory)
-                    return self._without(chunks, tasks, rows, watch)
-                wave = self._staged(group, directory, rows)
+                    return self._without(chunks, tasks, ledger, watch)
+                wave = self._staged(group, directory, ledger)
             except BaseException:
                 remove(directory)
                 raise
+        self._pace.learn(ledger)
+        run = set(ledger["chunk_id"].to_pylist())
+        wave.left.extend(chunk for chunk in chunks if chunk.chunk_id not in run)
         if failed := self._count(group)[1]:
             wave.warnings.append(
                 f"{failed} task attempts failed in {group}, with their Python worker or executor; "
@@ -123,6 +127,7 @@ class SparkRunner:
         job: Job,
         chunks: Sequence[Chunk],
         tasks: Sequence[Sequence[Chunk]],
+        until: float | None,
         staging: tuple[str, str] | None = None,
     ) -> Work:
         return work_for(
@@ -133,6 +138,7 @@ class SparkRunner:
             staging=staging,
             maker=self._maker,
             log=self._log,
+            until=until,
         )
 
     def _rows(
@@ -174,7 +180,9 @@ class SparkRunner:
                 f"{missing[0]} was written by an executor and is missing here; --rows executors "
                 "needs a results directory that all machines share, --rows driver does not"
             )
-        self._pace.learn(ledger)
+        if not len(ledger):
+            remove(directory)
+            return Wave()
         parts = merged_parts(self._session, directory, ledger, f"files of {group}")
         groups = []
         if any(ledger["violations"].to_pylist()):

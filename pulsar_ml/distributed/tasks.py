@@ -8,10 +8,12 @@ something says so in one sentence and not in a stack of imports.
 from __future__ import annotations
 
 import gc
+import itertools
 import os
 import socket
 import sys
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
@@ -59,6 +61,7 @@ class Work:
     staging: tuple[str, str] | None = None  # directory and token; None: rows go to the driver
     maker: str = ""  # MODULE:FUNCTION that makes the rows of a chunk without running trials
     log: str = ""  # the driver's, when tasks run beside it
+    until: float | None = None  # the moment of time.time() from which no chunk begins
 
 
 def work_for(
@@ -70,6 +73,7 @@ def work_for(
     staging: tuple[str, str] | None = None,
     maker: str = "",
     log: str = "",
+    until: float | None = None,
 ) -> Work:
     """The work of one wave; row ``i`` of its range stands for ``tasks[i]``, or ``chunks[i]``."""
     plain = tuple(astuple(chunk) for chunk in chunks)
@@ -79,8 +83,9 @@ def work_for(
     )
     options, limits = asdict(job.options), asdict(job.limits)
     return Work(
-        job.run_id, job.build_id, options, limits, registry, plain, whole, staging, maker, log
-    )
+        job.run_id, job.build_id, options, limits, registry, plain, whole, staging, maker, log,
+        until,
+    )  # fmt: skip
 
 
 def task_for(
@@ -130,6 +135,8 @@ def ledger_rows(
                 ledger_of(pa.concat_tables(some))
                 for some in bunches(write_part(directory, name, result))
             ]
+            if not parts:
+                continue  # the time was over
             ledger = pa.concat_tables(parts)
             named = ledger.append_column("file", pa.repeat(pa.scalar(name), len(ledger)))
             yield from named.combine_chunks().to_batches()
@@ -173,7 +180,8 @@ def maker_of(
     width = 1 if alone else SIDE_BY_SIDE
 
     def result(indices: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        for found in side_by_side(run, [work.chunks[index] for index in indices], width):
+        chunks = begun_before(work.until, [work.chunks[index] for index in indices])
+        for found in side_by_side(run, chunks, width):
             rows = placed(found, *place)
             if counters is not None:
                 counters.add(counts_of(rows))
@@ -182,11 +190,16 @@ def maker_of(
     return result
 
 
+def begun_before(until: float | None, chunks: Sequence[Chunked]) -> Iterator[Chunked]:
+    """Chunks, one when it can begin, as long as this machine's clock is not over."""
+    return itertools.takewhile(lambda _: until is None or time.time() < until, chunks)
+
+
 def side_by_side(
-    run: Callable[[Chunked], pa.RecordBatch], chunks: Sequence[Chunked], width: int
+    run: Callable[[Chunked], pa.RecordBatch], chunks: Iterable[Chunked], width: int
 ) -> Iterator[pa.RecordBatch]:
     """The rows of chunks, in their order, of which ``width`` run at once."""
-    if width == 1 or len(chunks) == 1:
+    if width == 1:
         yield from map(run, chunks)
         return
     under_way: deque[Future[pa.RecordBatch]] = deque()

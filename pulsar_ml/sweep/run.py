@@ -34,7 +34,7 @@ from pulsar_ml.sweep.display import Display
 from pulsar_ml.sweep.forever import EndlessOptions, publish, run_forever
 from pulsar_ml.sweep.options import EXECUTORS, RunnerOptions, from_elsewhere
 from pulsar_ml.sweep.planning import Planned
-from pulsar_ml.sweep.runners import Clock, WholeWaves, open_runner
+from pulsar_ml.sweep.runners import Clock, Timed, open_runner
 from pulsar_ml.sweep.texts import engine_words, shares, verdict
 from pulsar_ml.terminal import signals
 from pulsar_ml.terminal.command_line import replay_command, short_path
@@ -46,7 +46,7 @@ from pulsar_ml.terminal.tables import print_table
 from pulsar_ml.terminal.trust import OPTION
 from pulsar_ml.wording import counted
 
-WAVES_OF_CLOCK = 10  # at least so many waves when time bounds a sweep
+WAVES_OF_CLOCK = 4  # at least so many waves when time bounds a sweep
 ROUNDS_OPTIONAL = ("Per trial", "Classes", "Signatures")
 
 
@@ -236,7 +236,7 @@ class Sweep:
         if self.rounds is not None:
             self.rounds.on_round = on_round
         if self.clock.seconds is not None:
-            runner = WholeWaves(runner, self.clock, stop.requested)
+            runner = Timed(runner, self.clock, stop.requested)
             wave_seconds = min(wave_seconds, self.clock.seconds / WAVES_OF_CLOCK)
         self.clock.start()
         run_campaign(

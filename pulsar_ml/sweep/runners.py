@@ -120,18 +120,18 @@ class Clock:
     def __init__(self, seconds: float | None) -> None:
         self.seconds = seconds
         self.waves = 0
-        self._end: float | None = None
+        self.end: float | None = None  # of time.monotonic()
 
     def start(self) -> None:
         if self.seconds is not None:
-            self._end = time.monotonic() + self.seconds
+            self.end = time.monotonic() + self.seconds
 
     def is_over(self) -> bool:
-        return self._end is not None and self.waves > 0 and time.monotonic() >= self._end
+        return self.end is not None and self.waves > 0 and time.monotonic() >= self.end
 
 
-class WholeWaves:
-    """A runner that ends its wave although the clock stopped the sweep; Ctrl-C still works."""
+class Timed:
+    """A runner whose chunks begin before the clock is over, and then end; Ctrl-C still works."""
 
     def __init__(self, runner: Runner, clock: Clock, stop_requested: Callable[[], bool]) -> None:
         self._runner = runner
@@ -147,8 +147,10 @@ class WholeWaves:
         return self._runner.slots
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
+        ends = self._clock.end if self._clock.waves else None  # the first wave is a whole one
         self._clock.waves += 1
-        return self._runner.run(job, chunks, replace(watch, stopped=self._stop_requested))
+        timed = replace(watch, stopped=self._stop_requested, ends=ends)
+        return self._runner.run(job, chunks, timed)
 
     def close(self) -> None:
         self._runner.close()

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import signal
+import time
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -217,6 +219,23 @@ def test_the_pool_keeps_the_chunks_that_ran_when_it_is_asked_to_stop() -> None:
         pool.close()
     assert [row["seed"] for row in stable(wave)] == list(range(5))
     assert wave.left == chunks[1:]
+
+
+@pytest.mark.parametrize("kind", ["inline", "pool"])
+def test_no_chunk_begins_when_the_time_is_over(kind: str) -> None:
+    chunks = list(plan_of(20, 4).chunks())
+    runner: Runner = (
+        InlineRunner(SUITES, trial=made_up_trial)
+        if kind == "inline"
+        else PoolRunner(SUITES, workers=1, trial=made_up_trial)
+    )
+    try:
+        over = runner.run(JOB, chunks, replace(QUIET, ends=time.monotonic()))
+        before = runner.run(JOB, chunks, replace(QUIET, ends=time.monotonic() + 1e6))
+    finally:
+        runner.close()
+    assert over.left == chunks and not over.kept
+    assert not before.left and [row["seed"] for row in stable(before)] == list(range(20))
 
 
 class Scripted:

@@ -214,13 +214,27 @@ def test_the_first_broken_instance_ends_many_runs(toys: ModuleType) -> None:
     result = run_many(toys, "racy", operations=3000, noise=False, most_runs=500)
     assert result.runs < 500 and not result.violations
     assert {seen.invariant for seen in result.broken} == {"T1"}
-    assert result.runs - 2 <= result.program < result.runs
+    # Each program has two runs.
+    assert (result.runs - 2) // 2 <= result.program <= (result.runs - 1) // 2
 
 
 def test_a_violation_during_a_run_ends_many_runs(toys: ModuleType) -> None:
     result = run_many(toys, "tattler", operations=20_000, settings={"start": (50, 50)})
     assert (result.runs, result.program) == (1, 0)
     assert {seen.invariant for seen in result.violations} == {"T2"}
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_each_program_of_many_runs_has_two(toys: ModuleType, seed: int) -> None:
+    subject, size = toys.SUBJECTS["tattler"], {"threads": 1, "operations": 10}
+    # A program fails at the call whose number its setting is.
+    failing = next(
+        number
+        for number in range(1000)
+        if draw_program(subject, further_seed(seed, number), **size).settings["start"] < 10
+    )
+    result = run_many(toys, "tattler", seed, **size)
+    assert (result.program, result.runs) == (failing, 2 * failing + 1)
 
 
 def test_many_runs_end_where_there_is_no_memory_for_an_instance(toys: ModuleType) -> None:

@@ -215,7 +215,7 @@ def test_what_is_not_the_run_is_refused_and_changes_nothing(
     assert {path: path.read_bytes() for path in run.rglob("*") if path.is_file()} == before
 
 
-def test_the_clock_stops_a_sweep_after_whole_waves_and_it_can_go_on(tmp_path: Path) -> None:
+def test_the_clock_stops_a_sweep_after_whole_chunks_and_it_can_go_on(tmp_path: Path) -> None:
     run = tmp_path / "run"
     options = ["--suite", "counter", "--threads", "1", "--chunk-size", "4", "--out", str(run)]
     done = sweep(*options, "--seconds", "1e-9")

@@ -7,6 +7,7 @@
 
 from __future__ import annotations
 
+import time
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
@@ -79,6 +80,11 @@ class Watch:
     )  # executions and classes under the engine; called before ``done``
     wave: int = 0  # number of the wave
     round: int = 1  # number of the wave's stage
+    ends: float | None = None  # the moment of time.monotonic() from which no chunk begins
+
+    def is_over(self) -> bool:
+        """Return True when no further chunk shall begin."""
+        return self.stopped() or (self.ends is not None and time.monotonic() >= self.ends)
 
 
 class Runner(Protocol):
@@ -105,6 +111,9 @@ class InlineRunner:
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         wave = Wave()
         for index, chunk in enumerate(chunks):
+            if watch.is_over():
+                wave.left.extend(chunks[index:])
+                return wave
             suite = self._suites[chunk.suite]
             try:
                 batch = run_chunk(suite, chunk, job, trial=self._trial, stopped=watch.stopped)
@@ -141,14 +150,15 @@ class PoolRunner:
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         """Run chunks.
 
-        After a request to stop none starts, and running ones are completed and kept.
+        After a request to stop, and when the time is over, none starts, and running ones are
+        completed and kept.
         """
         wave = Wave()
         waiting = deque(chunks)
         running: dict[Future[pa.RecordBatch], Chunk] = {}
         try:
             while waiting or running:
-                if watch.stopped():
+                if watch.is_over():
                     wave.left.extend(waiting)
                     waiting.clear()
                 while waiting and len(running) < self.slots:

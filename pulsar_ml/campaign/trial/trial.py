@@ -49,7 +49,7 @@ STUCK = "stuck"
 
 # Of a trial whose number of runs is free: the processor time inside runs by that around them, and
 # the longest that further runs may take, by the wall time of the trial before them.
-INSIDE = 5
+INSIDE = 30
 LONGEST = 10
 
 # Memory that is never given back, on real threads and under the engine.

@@ -31,6 +31,7 @@ cdef enum:
     GATE_ABANDONED = 0x7fffffff  # otherwise the gate counts how often all threads have met
     MOST_STRIDE = 8              # instances that exist at once in many runs
     MOST_PASSES = 4              # of a thread through its calls in one of many runs
+    RUNS_OF_PROGRAM = 2          # of many runs, each on an instance of its own
     MOST_LOOKS = 64              # at the gate, before a thread that may sleep does
 
 
@@ -99,6 +100,7 @@ cdef struct Lane:
     const PmlCall* calls
     Record* records       # one for each call, or NULL
     PmlCall* drawn        # room for the calls of many runs, or NULL
+    int64_t programs      # that it drew
     int64_t n_calls
     int64_t completed     # calls of the last pass
     int64_t total         # operations of all runs
@@ -185,7 +187,8 @@ cdef inline void repeat(Lane* lane, Repeats* repeats) noexcept nogil:
         i = lane.number
         while i < repeats.stride:
             draw_settings(
-                shared.table, &repeats.drawing, program_seed(repeats.seed, first + i), settings)
+                shared.table, &repeats.drawing,
+                program_seed(repeats.seed, program_of(first + i)), settings)
             repeats.instances[i] = shared.table.create(settings, shared.n_threads)
             i += shared.n_threads
         lane.create_ns += thread_ns() - before
@@ -193,11 +196,8 @@ cdef inline void repeat(Lane* lane, Repeats* repeats) noexcept nogil:
         ran = 0
         while ran < repeats.stride and repeats.instances[ran] is not NULL:
             lane.instance = repeats.instances[ran]
-            before = thread_ns()
-            lane.n_calls = draw_calls(
-                shared.table, &repeats.drawing, program_seed(repeats.seed, first + ran), lane.number,
-                shared.n_threads, lane.drawn)
-            lane.draw_ns += thread_ns() - before
+            if lane.programs == program_of(first + ran):
+                draw(lane, repeats)
             meet(lane, AWAKE)
             work(lane)
             ran += 1
@@ -218,6 +218,21 @@ cdef inline void repeat(Lane* lane, Repeats* repeats) noexcept nogil:
             repeats.ran = ran
             repeats.no_memory = ran < repeats.stride and repeats.instances[ran] is NULL
         meet(lane, DECIDING)
+
+
+# The number of the program that a run makes, by the number of the run.
+cdef inline int64_t program_of(int64_t run) noexcept nogil:
+    return run // RUNS_OF_PROGRAM
+
+
+# Draws the thread's calls of the next program.
+cdef inline void draw(Lane* lane, Repeats* repeats) noexcept nogil:
+    cdef int64_t before = thread_ns()
+    lane.n_calls = draw_calls(
+        lane.run.table, &repeats.drawing, program_seed(repeats.seed, lane.programs), lane.number,
+        lane.run.n_threads, lane.drawn)
+    lane.programs += 1
+    lane.draw_ns += thread_ns() - before
 
 
 cdef inline void work(Lane* lane) noexcept nogil:

@@ -27,7 +27,7 @@ from pulsar_ml.harness.subjects.drawing cimport (
     MOST_OPERATIONS, Drawing, draw_calls, draw_settings, program_seed,
 )
 from pulsar_ml.harness.subjects.lanes cimport (
-    GATE_ABANDONED, MOST_STRIDE, Lane, Repeats, Run, Slot, body,
+    GATE_ABANDONED, MOST_STRIDE, Lane, Repeats, Run, Slot, body, program_of,
 )
 from pulsar_ml.harness.posix cimport (
     CPU_ISSET, CPU_SETSIZE, SIG_SETMASK, SIGABRT, SIGBUS, SIGFPE, SIGILL, SIGSEGV, SIGTRAP, cpu_set_t,
@@ -116,7 +116,7 @@ def run_programs(
     noise=True,
     patience_ns: int = 120_000_000_000,
 ) -> RunResult:
-    """Run many programs, each on fresh instances; the threads stay.
+    """Run many programs, each twice, every time on a fresh instance; the threads stay.
 
     Program number N is ``Program.generate`` of :func:`further_seed` ``(seed, N)``, with the other
     arguments of that method. A thread that has made its calls makes them again until all have, at
@@ -310,10 +310,10 @@ cdef int64_t number_of_violation(Run* shared):
     first = repeats.runs - repeats.ran
     for i in range(shared.n_threads):
         if shared.lanes[i].violation.found:
-            return repeats.runs - 1
+            return program_of(repeats.runs - 1)
     for i in range(repeats.ran):
         if repeats.found[i].found:
-            return first + i
+            return program_of(first + i)
     return -1
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import subprocess
 import sys
+import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from pulsar_ml.campaign.plan.plan import Plan
 from pulsar_ml.campaign.run.runner import RunnerError
 from pulsar_ml.campaign.store.schema import ROW
+from pulsar_ml.campaign.store.staging import open_staging
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
 from pulsar_ml.distributed.runner import failed_tasks, failed_wave
@@ -25,6 +27,8 @@ from pulsar_ml.distributed.tasks import (
     MARK,
     ExecutorError,
     Work,
+    begun_before,
+    ledger_rows,
     rows_of,
     runner_for,
     side_by_side,
@@ -186,6 +190,26 @@ def test_chunks_run_side_by_side_and_keep_their_order() -> None:
     chunks = [(number,) for number in range(6)]
     found: Any = side_by_side(run, chunks, 3)
     assert list(found) == [0, 1, 2, 3, 4, 5]
+
+
+@pytest.mark.parametrize("staged", [False, True])
+def test_a_task_begins_no_chunk_when_the_time_is_over(tmp_path: Path, *, staged: bool) -> None:
+    place = None
+    if staged:
+        directory, token = open_staging(tmp_path)
+        place = (str(directory), token)
+    make = ledger_rows if staged else rows_of
+    over = work(until=time.time(), staging=place)
+    assert list(make(over, iter(batches(0, 3)))) == []
+    assert len(list(make(replace(over, until=time.time() + 1e6), iter(batches(0, 3))))) == 2
+
+
+def test_a_chunk_under_way_ends_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock = iter(range(100))
+    monkeypatch.setattr(time, "time", lambda: next(clock))
+    chunks: list[tuple[Any, ...]] = [(number,) for number in range(6)]
+    begun = begun_before(3, chunks)
+    assert list(side_by_side(lambda chunk: chunk[0], begun, 1)) == [0, 1, 2]
 
 
 @pytest.mark.parametrize("width", [1, 3])

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 import urllib.request
 from contextlib import ExitStack
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,6 +55,7 @@ def seen_at(module: str) -> dict[str, Any]:
             round=2,
         )
         wave = runner.run(job, list(plan.chunks()), watch)
+        over = runner.run(job, list(plan.chunks()), replace(watch, ends=time.monotonic()))
         api = f"/api/v1/applications/{session.sparkContext.applicationId}/"
 
         def entries(name: str) -> list[dict[str, Any]]:
@@ -60,12 +63,13 @@ def seen_at(module: str) -> dict[str, Any]:
             return found
 
         # Spark brings its pages up to date beside the job.
-        while [stage["status"] for stage in entries("stages")] != ["COMPLETE"] or any(
+        while [stage["status"] for stage in entries("stages")] != 2 * ["COMPLETE"] or any(
             job["status"] != "SUCCEEDED" for job in entries("jobs")
         ):
             pass
         return {
             "trials": wave.table().num_rows,
+            "left": [len(wave.left), len(over.left), len(over.batches)],
             "reports": [sum(column) for column in zip(*reports, strict=True)],
             "jobs": entries("jobs"),
             "stages": entries("stages"),
@@ -83,9 +87,10 @@ def test_jobs_stages_and_metrics_of_a_live_session(tmp_path: Path, spark_jvm: On
         seen = seen_at(str(toys_path()))
     assert seen["trials"] == 12
     assert seen["reports"] == [12, 6], "trials and violations, reported while the wave ran"
-    (job,) = seen["jobs"]
+    assert seen["left"] == [0, 4, 0], "of a wave, and of one whose time was over"
+    job = seen["jobs"][-1]
     assert (job["description"], job["jobGroup"]) == (WORDS, "a-run wave 7 job 1")
-    (stage,) = seen["stages"]
+    stage = seen["stages"][-1]
     assert (stage["description"], stage["numCompleteTasks"]) == (WORDS, 4)
     metrics = {
         name.split("AccumulatorSource.")[1]: entry["value"]
