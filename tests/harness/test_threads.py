@@ -226,7 +226,8 @@ def test_a_violation_during_a_run_ends_many_runs(toys: ModuleType) -> None:
 
 @pytest.mark.parametrize("seed", range(4))
 def test_each_program_of_many_runs_has_two(toys: ModuleType, seed: int) -> None:
-    subject, size = toys.SUBJECTS["tattler"], {"threads": 1, "operations": 10}
+    subject = toys.SUBJECTS["tattler"]
+    size: Any = {"threads": 1, "operations": 10}
     # A program fails at the call whose number its setting is.
     failing = next(
         number
