@@ -178,9 +178,11 @@ def maker_of(
 
     alone = bool(work.maker) or work.options.get("engine") == CONTROLLED
     width = 1 if alone else SIDE_BY_SIDE
+    # A task that is repeated, or run twice at once, is made whole: its rows may be the ones kept.
+    until = None if earlier_attempts() else work.until
 
     def result(indices: Sequence[int]) -> Iterator[pa.RecordBatch]:
-        chunks = begun_before(work.until, [work.chunks[index] for index in indices])
+        chunks = begun_before(until, [work.chunks[index] for index in indices])
         for found in side_by_side(run, chunks, width):
             rows = placed(found, *place)
             if counters is not None:

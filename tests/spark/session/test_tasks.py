@@ -10,6 +10,7 @@ import zipfile
 from dataclasses import replace
 from pathlib import Path
 from threading import Barrier
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -21,6 +22,7 @@ from pulsar_ml.campaign.store.schema import ROW
 from pulsar_ml.campaign.store.staging import open_staging
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
+from pulsar_ml.distributed import tasks
 from pulsar_ml.distributed.runner import failed_tasks, failed_wave
 from pulsar_ml.distributed.shipping import link_installed, pack, sources
 from pulsar_ml.distributed.tasks import (
@@ -204,9 +206,14 @@ def test_a_task_begins_no_chunk_when_the_time_is_over(tmp_path: Path, *, staged:
     assert len(list(make(replace(over, until=time.time() + 1e6), iter(batches(0, 3))))) == 2
 
 
-def test_a_chunk_under_way_ends_when_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_that_is_repeated_is_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tasks, "earlier_attempts", lambda: 1)
+    assert len(list(rows_of(work(until=time.time()), iter(batches(0, 3))))) == 2
+
+
+def test_chunks_begin_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(100))
-    monkeypatch.setattr(time, "time", lambda: next(clock))
+    monkeypatch.setattr(tasks, "time", SimpleNamespace(time=lambda: next(clock)))
     chunks: list[tuple[Any, ...]] = [(number,) for number in range(6)]
     begun = begun_before(3, chunks)
     assert list(side_by_side(lambda chunk: chunk[0], begun, 1)) == [0, 1, 2]
