@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from typing import Any
 
 import pytest
@@ -147,6 +147,54 @@ def test_a_guide_that_is_wrong_about_the_model_changes_no_answer(
 
     run()
     assert seen["requests"] and seen["right"] and (bool(seen["wrong"]) != (type(model) is Whole))
+
+
+class Clearing(Texts):
+    """A map whose delete is about all keys."""
+
+    def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
+        return [frozenset()] if call.name == "delete" else super().step(state, call)
+
+    def partition(self, call: Call) -> Hashable:
+        return None if call.name == "delete" else super().partition(call)
+
+
+class Forgetful(Texts):
+    """A map that may lose what is put; the state behind a get is named twice."""
+
+    def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
+        if call.name == "delete":
+            return [frozenset(one for one in state if one[0] != call.arguments[0])]
+        return [*super().step(state, call), *([state] if call.name == "put" else ())] * 2
+
+
+@pytest.mark.parametrize("model", [Clearing(), Forgetful()])
+def test_orders_with_calls_of_all_keys_and_with_several_states(
+    model: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The guide's order cannot be followed state by state, and the model answers all the same."""
+    module = importlib.import_module("pulsar_ml.harness.linearize.check")
+    monkeypatch.setattr(module, "GUIDED_STEPS", 0)
+    seen: Counter[int] = Counter()
+
+    def counted(searches: Searches, order: Any) -> bool:
+        allowed = follows(searches, order)
+        first = searches.checker.states[searches.checker.start]
+        found = searches.checker.follow(searches.records, order, first, False, 2**63 - 1)
+        seen[min(found, 0)] += 1
+        return allowed
+
+    follows = guide.follows
+    monkeypatch.setattr(guide, "follows", counted)
+
+    @settings(max_examples=60)
+    @given(histories(SHAPES["map"]))
+    def run(history: History) -> None:
+        answer = check(history, model, options=QUICK).answer
+        assert answer == (LEGAL if oracle(history, model) else ILLEGAL)
+
+    run()
+    assert seen[-1] and seen[0]
 
 
 def test_a_model_of_other_operations_has_no_guide() -> None:

@@ -141,14 +141,16 @@ def follows(searches: Searches, order: NDArray[np.int64]) -> bool:
     False, too, when they lead to too many states, when a call of one of several parts leads to
     several, or when a limit of memory or time is reached.
     """
-    checker, effort = searches.checker, searches.effort
+    checker, effort, records = searches.checker, searches.effort, searches.records
     effort.add(len(order), 0)
-    symbols = checker.native.symbols(np.ascontiguousarray(searches.records[order]))
-    parts = checker.independent(symbols)
+    first = checker.states[checker.start]
+    followed = checker.follow(records, order, first, checker.native.by_thread, effort.deadline_ns)
+    if followed >= 0:
+        return followed == len(order)
     try:
-        followed = checker.follow(symbols, checker.start, parts, effort.deadline_ns)
-        if followed >= 0 or parts > 1:
-            return followed == len(order)
+        symbols = checker.native.symbols(np.ascontiguousarray(records[order]))
+        if checker.independent(symbols) > 1:
+            return False
         states = [checker.start]
         for symbol in symbols.tolist():
             found = [after for state in states for after in checker.answer(state, symbol)]

@@ -45,5 +45,10 @@ class Answers:
     def number(self, state: Any) -> int: ...
     def answer(self, state: int, symbol: int) -> list[int]: ...
     def follow(
-        self, symbols: NDArray[np.int32], state: int, parts: int, deadline_ns: int
+        self,
+        records: NDArray[np.void],
+        order: NDArray[np.int64],
+        state: Any,
+        by_thread: bool,
+        deadline_ns: int,
     ) -> int: ...

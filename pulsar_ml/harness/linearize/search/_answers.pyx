@@ -8,9 +8,10 @@ from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
+from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.limits._memory cimport fits, is_full
 from pulsar_ml.harness.linearize.search.table cimport (
-    AN_END, ANY_CALL, IDLE_END, UNLEARNED, Table, mark_symbol, symbol_row, table_set,
+    AN_END, ANY_CALL, IDLE_END, UNLEARNED, WORDS, Table, mark_symbol, row_of, symbol_row, table_set,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 
@@ -121,27 +122,42 @@ cdef class Answers:
         cdef int64_t count = self.ask(state, symbol)
         return [self.found[i] for i in range(count)]
 
-    def follow(self, symbols, int64_t state, int64_t parts, int64_t deadline_ns):
+    def follow(self, records, order, state, bint by_thread, int64_t deadline_ns):
         """Follow an order of calls, each part of the state from ``state`` on.
 
         Returns the number of calls to which the model led, one after the other, or -1 if a call led
-        to several states. ``symbols`` is an array of int32, whose calls were learned.
+        to several states or is about several parts. ``records`` is an array of history.RECORD, and
+        ``order`` one of int64. Nothing is cached: most orders are followed once, to their end.
         """
-        cdef const int32_t* order = <const int32_t*><size_t>symbols.ctypes.data
-        cdef int64_t n = len(symbols)
-        cdef list states = [state] * parts
-        cdef list parts_of = self.parts
-        cdef int64_t i, count
-        cdef int64_t part = 0
+        cdef const Record* calls = <const Record*><size_t>records.ctypes.data
+        cdef const int64_t* places = <const int64_t*><size_t>order.ctypes.data
+        cdef int64_t n = len(order)
+        cdef int64_t i
+        cdef int64_t[WORDS] row
+        cdef dict states = {}
+        cdef PyObject* known
+        cdef bint keyed
+        part = None
         for i in range(n):
-            if parts > 1:
-                part = parts_of[order[i]]
-            count = self.ask(states[part], order[i])
-            if count > 1:
-                return -1
-            if count == 0 or (deadline_ns != INT64_MAX and monotonic_ns() > deadline_ns):
+            row_of(&calls[places[i]], by_thread, row)
+            keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
+            call = self.call_of(row, self.keyed)
+            if keyed:
+                part = self.values[row[2]]
+            elif self.part_of is not None:
+                part = self.part_of(self.call_of(row, False) if self.keyed else call)
+                if part is None:
+                    return -1
+            known = PyDict_GetItemWithError(states, part)
+            self.answer_count += 1
+            after = self.step(<object>known if known is not NULL else state, call)
+            if type(after) is not list:
+                after = list(after)
+            if len(<list>after) != 1:
+                return -1 if <list>after else i
+            if deadline_ns != INT64_MAX and monotonic_ns() > deadline_ns:
                 return i
-            states[part] = self.found[0]
+            states[part] = (<list>after)[0]
         return n
 
     # The call of a row of words, without its first argument if ``inner``; see symbol_of() in

@@ -76,12 +76,8 @@ cdef inline void table_close(Table* table) noexcept nogil:
     memset(table, 0, sizeof(Table))
 
 
-# The symbol of a call, or -1 without memory. The result of a call that never returned is unknown.
-cdef inline int32_t symbol_of(Table* table, const Record* record, bint by_thread) noexcept nogil:
-    cdef int64_t[WORDS] row
-    cdef uint64_t hash
-    cdef bint entered
-    cdef int i
+# Writes the words of a call. The result of a call that never returned is unknown.
+cdef inline void row_of(const Record* record, bint by_thread, int64_t* row) noexcept nogil:
     row[0] = (<int64_t>record.operation << 1) | (record.ending != RETURNED)
     row[1] = record.thread if by_thread else -1
     memcpy(&row[2], record.arguments, sizeof(record.arguments))
@@ -89,6 +85,15 @@ cdef inline int32_t symbol_of(Table* table, const Record* record, bint by_thread
         memcpy(&row[5], record.result, sizeof(record.result))
     else:
         memset(&row[5], 0, sizeof(record.result))
+
+
+# The symbol of a call, or -1 without memory.
+cdef inline int32_t symbol_of(Table* table, const Record* record, bint by_thread) noexcept nogil:
+    cdef int64_t[WORDS] row
+    cdef uint64_t hash
+    cdef bint entered
+    cdef int i
+    row_of(record, by_thread, row)
     # Sums of products by different factors, so that the processor computes several words in
     # parallel.
     hash = 0
