@@ -219,6 +219,24 @@ def test_a_key_that_is_null_is_a_key() -> None:
         assert check(history(2), Keyed(Exchanged()), options=options).answer == ILLEGAL
 
 
+def test_keys_that_are_equal_are_one() -> None:
+    """Of a key that is not equal to itself, the guide's hint cannot be used."""
+
+    def history(read: int, *, key: object) -> History:
+        calls: list[tuple[str, tuple[object, ...], int | None]]
+        calls = [("write", (1, 5), None), ("write", ("a", 7), None), ("write", (key, 6), None)]
+        calls += [("read", (True,), read), ("read", ("a",), 7)]
+        return history_of([Operation(0, *one, 2 * at, 2 * at + 1) for at, one in enumerate(calls)])
+
+    for key, last in ((1.0, 6), (float("nan"), 5)):
+        for options in (QUICK, ALONE):
+            assert (
+                check(history(last, key=key), Keyed(Exchanged()), options=options).answer == LEGAL
+            )
+            verdict = check(history(11 - last, key=key), Keyed(Exchanged()), options=options)
+            assert (verdict.answer, verdict.key) == (ILLEGAL, 1)
+
+
 class Slow:
     """A register whose every step takes a second of a clock that it moves itself."""
 

@@ -7,7 +7,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize.checker import ModelChecker
@@ -168,6 +167,10 @@ class Check:
                 if order is not None:
                     return self.legal(order)
                 likely = self.guide.suspect(0)
+                if keyed and likely >= 0 and (own := searches.of_key(likely)) is not None:
+                    if (refuted := self.refuted(PartOfHistory(self.key_of(own), own))) is not None:
+                        return refuted
+                    likely = -1
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -177,12 +180,16 @@ class Check:
             return self.in_time(part, self.of_whole(part, monitor))
         whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
         if likely >= 0:
-            suspect = next(one for one in whole if likely in indices(one))
-            few = min(self.effort.left, FIRST_STEPS * len(indices(suspect)))
-            found = self.of_part(suspect, few)  # briefly: another part may be easier to refute
-            if isinstance(found, Illegal):
-                return found
+            suspect = next(one for one in whole if likely in one.calls)
+            if (refuted := self.refuted(suspect)) is not None:
+                return refuted
         return self.of_parts(whole)
+
+    def refuted(self, suspect: PartOfHistory) -> Illegal | None:
+        """Search the part that the guide refutes, briefly: another may be easier to refute."""
+        few = min(self.effort.left, FIRST_STEPS * len(suspect.calls))
+        found = self.of_part(suspect, few)
+        return found if isinstance(found, Illegal) else None
 
     def of_whole(self, part: PartOfHistory, monitor: str) -> Finding:
         """Check a history of one part: briefly, with an order of the guide, then to the end."""
@@ -308,10 +315,10 @@ class Check:
         """Return the parts without an order of the guide, a suspect one first, and the orders."""
         suspect = self.guide.suspect(GUIDES_STEPS)
         if suspect >= 0:
-            open_ = sorted(open_, key=lambda one: suspect not in indices(one[0]))
+            open_ = sorted(open_, key=lambda one: suspect not in one[0].calls)
         left, orders = [], []
         for one in open_:
-            order = self.guide.order_of(indices(one[0]))
+            order = self.guide.order_of(one[0].calls)
             if order is None:
                 left.append(one)
             else:
@@ -329,7 +336,7 @@ class Check:
         way: Sequence[int]
         try:
             if native is not None:
-                answer, way = searches.of_native_part(native, indices(part), most)
+                answer, way = searches.of_native_part(native, part.calls, most)
             else:
                 answer, way = searches.of_cell(part.chosen, most)
                 if answer in ("", MEMORY_FULL):
@@ -491,9 +498,3 @@ class Check:
         moments = [np.maximum.accumulate(invoked[order]) for order in placed]
         first = np.argsort(np.concatenate(moments), kind="stable")
         return tuple(np.concatenate(placed)[first].tolist())
-
-
-def indices(part: PartOfHistory) -> NDArray[np.int32]:
-    """Return the calls of one of several parts."""
-    assert part.chosen is not None
-    return part.chosen

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.histories.history import VALUE, History
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
@@ -137,20 +137,37 @@ class Searches:
             self._symbols = self.checker.native.symbols(self.records, briefly=True)
         return self._symbols
 
+    def of_key(self, call: int) -> NDArray[np.int32] | None:
+        """Return the calls with the key of one, as a keyed model has it; None: not seen here."""
+        if not all(signature.result == VALUE for signature in self.history.signatures):
+            return None
+        words, values = self.records["arguments"][:, 0], self.history.values
+        used = np.flatnonzero(np.bincount(words + 1)) - 1
+        key = values[words[call]]
+        same = [word for word in used.tolist() if word >= 0 and values[word] == key]
+        if used[0] < 0 or not same:
+            return None  # a call without a key, or a key that is not equal to itself
+        equal = words == same[0] if len(same) == 1 else np.isin(words, same)
+        return np.flatnonzero(equal).astype(np.int32)
+
     def of_model(
         self, chosen: Chosen, most: int, criterion: int = REAL_TIME, *, ahead: bool = True
     ) -> tuple[str, list[int], int]:
         """Search with the model's steps: the answer, the longest order, and the blocked call."""
-        answer, way, blocked, steps, configurations = self.checker.native.search(
-            self.records,
-            symbols=self.symbols,
-            chosen=chosen,
+        native, some = self.checker.native, chosen is not None and self._symbols is None
+        answer, way, blocked, steps, configurations = native.search(
+            np.ascontiguousarray(self.records[chosen]) if some else self.records,
+            symbols=None if some else self.symbols,
+            chosen=None if some else chosen,
             state=self.checker.start,
             parts=self.checker.independent(self.symbols) if chosen is None else 1,
             criterion=criterion,
             most_steps=most,
             ahead=ahead,
         )
+        if some and chosen is not None:  # the symbols of other calls are not needed
+            way = chosen[way].tolist()
+            blocked = int(chosen[blocked]) if blocked >= 0 else -1
         self.effort.add(steps, configurations)
         name = answer_named(answer)
         if name == MEMORY_FULL:  # the next search begins without what this one held

@@ -9,6 +9,7 @@ part to search first. So a guide that is wrong about the model costs time, and c
 from __future__ import annotations
 
 import dataclasses
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -86,12 +87,10 @@ def proposal(searches: Searches, steps: int) -> Proposal:
     guide = guide_for(model, history)
     if guide is None:
         return Proposal()
-    own = Searches(
-        history,
-        guide,
-        dataclasses.replace(searches.options, partition=True),
-        Effort(steps * len(history), effort.deadline_ns),
-    )
+    options = searches.options
+    if not options.partition:
+        options = dataclasses.replace(options, partition=True)
+    own = Searches(history, guide, options, Effort(steps * len(history), effort.deadline_ns))
     native = own.cells if own.cells is not None and type(guide) is not Keyed else own.all_parts()
     if native is None:
         return Proposal()
@@ -112,13 +111,18 @@ def guide_for(model: Any, history: History) -> Any:
     inner = model.model if keyed else model
     used = operations(history)
     for kind in GUIDES:
-        arguments = {name: count + keyed for name, count in kind.operations.items()}
-        if type(inner) is not kind and used.items() <= arguments.items():
+        if type(inner) is not kind and used.items() <= arguments_of(kind, keyed).items():
             guide = kind(inner.init()) if kind is CasRegister else kind()
             return Keyed(guide) if keyed else guide
     if keyed and used.items() <= dict(KeyValueMap.operations).items():
         return KeyValueMap()  # a map is a text, or another value, for each key
     return None
+
+
+@cache
+def arguments_of(kind: type[Any], keyed: bool) -> dict[str, int]:
+    """Return the number of arguments of each operation of a guide."""
+    return {name: count + keyed for name, count in kind.operations.items()}
 
 
 def operations(history: History) -> dict[str, int]:

@@ -12,6 +12,9 @@ from contextlib import closing
 from types import TracebackType
 from typing import NamedTuple, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.options import Options
@@ -28,6 +31,12 @@ class PartOfHistory(NamedTuple):
     key: object = None
     chosen: Chosen = None
     number: int = 0
+
+    @property
+    def calls(self) -> NDArray[np.int32]:
+        """The calls of one of several parts."""
+        assert self.chosen is not None
+        return self.chosen
 
 
 class Outcome(NamedTuple):

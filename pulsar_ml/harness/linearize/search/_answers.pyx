@@ -6,6 +6,8 @@ import sys
 
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
+from cpython.ref cimport Py_INCREF
+from cpython.tuple cimport PyTuple_SET_ITEM
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from pulsar_ml.harness.histories.history cimport Record
@@ -16,6 +18,10 @@ from pulsar_ml.harness.linearize.search.table cimport (
 from pulsar_ml.sync.clock cimport monotonic_ns
 
 from pulsar_ml.harness.models.model import ModelError
+
+cdef extern from "Python.h":
+    ctypedef struct Kind "PyTypeObject":
+        object (*tp_alloc)(Kind* kind, Py_ssize_t items)
 
 cdef enum:
     STATES_UNSEEN = 63  # states between two looks at the memory, less one; all bits are set
@@ -174,7 +180,7 @@ cdef class Answers:
                 operation, (row[2], row[3], row[4]), words, row[1]
             )
             arguments = arguments[1:] if inner else arguments
-            return tuple.__new__(self.call_class, (name, arguments, result, thread))
+            return new_call(self.call_class, name, arguments, result, thread)
         result = self.unknown if open_ else values[row[5]]
         if row[first] < 0:
             arguments = ()
@@ -182,7 +188,7 @@ cdef class Answers:
             arguments = (values[row[first]],)
         else:
             arguments = tuple([values[row[i]] for i in range(first, 5) if row[i] >= 0])
-        return tuple.__new__(self.call_class, (name, arguments, result, row[1]))
+        return new_call(self.call_class, name, arguments, result, row[1])
 
     # Enters a new symbol with its part; its call is learned when a search needs it.
     cdef int sort(self, const int64_t* row, Learned* into) except -1:
@@ -233,6 +239,21 @@ cdef class Answers:
                 mark_symbol(table, symbol, new.pure, new.part, new.resets, <uint8_t>new.role)
                 self.unlearned -= 1
         return 0
+
+
+# A Call, without the tuple that its constructor takes apart.
+cdef object new_call(type kind, object name, object arguments, object result, object thread):
+    cdef Kind* native = <Kind*>kind
+    call = native.tp_alloc(native, 4)
+    Py_INCREF(name)
+    Py_INCREF(arguments)
+    Py_INCREF(result)
+    Py_INCREF(thread)
+    PyTuple_SET_ITEM(call, 0, name)
+    PyTuple_SET_ITEM(call, 1, arguments)
+    PyTuple_SET_ITEM(call, 2, result)
+    PyTuple_SET_ITEM(call, 3, thread)
+    return call
 
 
 # The bytes of the table to which a dictionary of so many keys moves before the next look at the
