@@ -173,6 +173,9 @@ def maker_of(
     A task runs SIDE_BY_SIDE chunks at once, as trials on real threads take turns with the cores.
     """
     run = runner_for(work)
+    from pulsar_ml.campaign.without_pandas import arrow_without_pandas
+
+    arrow_without_pandas()
     place = executor_log(os.environ, Path.cwd(), work.log)
     from pulsar_ml.campaign.trial.trial import CONTROLLED
 

@@ -15,6 +15,7 @@ from pulsar_ml.campaign.plan import probe
 from pulsar_ml.campaign.run.resume import past_of, read_facts
 from pulsar_ml.campaign.store.baseline import baseline_of
 from pulsar_ml.campaign.trial.chunk import Job
+from pulsar_ml.campaign.without_pandas import arrow_without_pandas
 from pulsar_ml.distributed.driver import check_spark
 from pulsar_ml.distributed.session import PAGES, check_master, packed
 from pulsar_ml.errors import UsageError
@@ -45,6 +46,7 @@ def sweep(options: SweepOptions) -> int:
     Raises ``UsageError`` before anything runs, and other errors of this package when it fails.
     """
     check(options)
+    arrow_without_pandas()
     baseline = baseline_of(options.baseline, today()) if options.baseline else None
     resume, out = options.resume, options.out
     if options.forever and resume is None and out is not None and (out / "run.json").exists():

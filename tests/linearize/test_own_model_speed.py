@@ -220,7 +220,7 @@ def test_a_key_that_is_null_is_a_key() -> None:
 
 
 def test_keys_that_are_equal_are_one() -> None:
-    """Of a key that is not equal to itself, the guide's hint cannot be used."""
+    """A guide names a key; one that is not equal to itself is found without it."""
 
     def history(read: int, *, key: object) -> History:
         calls: list[tuple[str, tuple[object, ...], int | None]]

@@ -1,0 +1,43 @@
+"""Processes of this package do not import pandas only because pyarrow is there."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FIRST_ARRAY = "import sys, pyarrow as pa; pa.array([1]); print('pandas' in sys.modules)"
+HIDDEN = (
+    "from pulsar_ml.campaign.without_pandas import arrow_without_pandas; arrow_without_pandas()"
+)
+SWEEP = """\
+import atexit, sys
+atexit.register(lambda: print("pandas" in sys.modules, "pyarrow" in sys.modules))
+from pulsar_ml.cli import main
+main(["sweep", "--runner", "pool", "--suite", "refcount", "--seeds", "1", "--runs", "1", "--json"])
+"""
+
+
+def last_line(program: str, folder: Path) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=True
+    )
+    return done.stdout.splitlines()[-1]
+
+
+def test_an_array_of_python_values_imports_no_pandas(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    assert last_line(FIRST_ARRAY, tmp_path) == "True", "negative control: pyarrow imports it"
+    assert last_line(f"{HIDDEN}; {FIRST_ARRAY}", tmp_path) == "False"
+
+
+def test_pandas_can_be_used_afterwards(tmp_path: Path) -> None:
+    pytest.importorskip("pandas")
+    program = f"{HIDDEN}; {FIRST_ARRAY}; print(pa.table({{'a': [1]}}).to_pandas()['a'].sum())"
+    assert last_line(program, tmp_path) == "1"
+
+
+def test_a_sweep_on_the_pool_imports_no_pandas(tmp_path: Path) -> None:
+    assert last_line(SWEEP, tmp_path) == "False True"
