@@ -33,6 +33,7 @@ from benchmarks.structures.range_cache import (
     native_bytes,
     put_and_evict,
     range_read,
+    range_read_again,
     readers,
 )
 from benchmarks.structures.removal_queue import STAGES, all_stages, one_pass, stage
@@ -70,6 +71,7 @@ ROWS = (
     Row("put with eviction", "put", put_and_evict, 3),
     Row("duplicate", "duplicate", duplicate, 3),
     Row("range read, an entry", "range", range_read, 3),
+    Row("range read again, an entry", "again", range_read_again, 3),
     Row("time pass, an entry", "time", lambda: one_pass(True), 3),
     Row("size pass, an entry", "size", lambda: one_pass(False), 3),
     Row("remove range, an entry", "remove", lambda: filled().remove_range() / COUNT, 3),

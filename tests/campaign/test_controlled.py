@@ -141,7 +141,7 @@ def test_a_failure_is_small_and_is_made_again_step_by_step(
     done = CliRunner().invoke(main, ["replay", "--trust", str(path)])
     assert done.exit_code == 1 and "the failure was made again, step by step" in done.output
     done = CliRunner().invoke(main, ["replay", "--trust", "--json", str(path)])
-    assert json.loads(done.output)["exact"] is True
+    assert json.loads(done.stdout)["exact"] is True
 
 
 def test_the_mutant_of_a_failure_is_selected_for_its_replay(
@@ -218,7 +218,7 @@ def test_an_execution_that_takes_its_process_along_is_named_and_made_again(tmp_p
     path = tmp_path / "failure.json"
     path.write_text(violation["replay"])
     done = CliRunner().invoke(main, ["replay", "--trust", "--json", str(path)])
-    assert json.loads(done.output)["exact"] is True, done.output
+    assert json.loads(done.stdout)["exact"] is True, done.output
 
 
 def test_a_stuck_trial_names_the_place_of_each_thread() -> None:

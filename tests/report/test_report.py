@@ -342,7 +342,7 @@ def test_a_run_in_rounds_says_where_the_trials_went(tmp_path: Path) -> None:
     assert "Trials by round" in page and HOSTILE not in page
     text = Reader(page).text
     assert re.search(r"made_up pct\s*2\s*2\s*1\s*1\s*37\.0", text), text[:3000]
-    data = json.loads(report(tmp_path / "run", "--format", "json").output)
+    data = json.loads(report(tmp_path / "run", "--format", "json").stdout)
     arms = [{arm["suite"]: arm["trials"] for arm in each["arms"]} for each in data["rounds"]]
     assert arms == [{"made_up": 2, HOSTILE: 1}] * 2
     page = page_of(write_run(tmp_path / "plain", [row(1)]))
@@ -390,7 +390,7 @@ def test_the_report_shows_the_smaller_failure(tmp_path: Path) -> None:
         == "shrunk after the run: 9 operations to 2, 3 decisions to 1, 50 steps to 12"
     )
     assert f"shrunk/{signature}.json" in group["commands"][0][1]
-    data = json.loads(report(run, "--format", "json").output)
+    data = json.loads(report(run, "--format", "json").stdout)
     assert data["shrunk"][signature]["after"]["steps"] == 12
 
     store.write_shrunk(signature, ShrinkState(digest_of("another record"), 100, shrunk))

@@ -195,6 +195,12 @@ public final class Loops {
         return now() - start;
     }
 
+    /** As ranges, of entries that were read before. */
+    private long rangesAgain() {
+        ranges();
+        return ranges();
+    }
+
     private long remove() {
         long start = now();
         cache.removeRange(at(0), at(COUNT), true);
@@ -284,6 +290,7 @@ public final class Loops {
                 figure = switch (name) {
                     case "duplicate" -> (double) loops.put(LEDGER, COUNT, 0) / COUNT;
                     case "range" -> (double) loops.ranges() / COUNT;
+                    case "again" -> (double) loops.rangesAgain() / COUNT;
                     case "time" -> (double) loops.evict(true) / COUNT;
                     case "size" -> (double) loops.evict(false) / COUNT;
                     case "remove" -> (double) loops.remove() / COUNT;

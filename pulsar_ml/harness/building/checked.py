@@ -136,7 +136,9 @@ LESS_OPTIMIZED = """\
 # Without the GIL each count of references is an atomic operation, which would be a step, and a
 # helper of Cython makes more of them while its cache is empty. Neither is the user's code. The two
 # headers of C++ that Python.h includes have inline namespaces, so they come first. The user's locks
-# are seen: what the header does in place is left to the functions behind it, which are wrapped.
+# are seen: what the header does in place is left to the functions behind it, which are wrapped. In
+# C++ the helpers' atomic operations are functions of <atomic>, which the user's code calls, too, so
+# they become builtins.
 PYTHON_H = re.compile(r'^#include "Python\.h"$', re.MULTILINE)
 WITHOUT_GIL = bool(sysconfig.get_config_var("Py_GIL_DISABLED"))
 UNSEEN_PYTHON_H = """\
@@ -152,6 +154,19 @@ UNSEEN_PYTHON_H = """\
 UNSEEN_HELPERS = """
 #define PyMutex_Lock _PyMutex_Lock
 #define PyMutex_Unlock _PyMutex_Unlock
+#ifdef __cplusplus
+#undef __pyx_atomic_incr_relaxed
+#undef __pyx_atomic_incr_acq_rel
+#undef __pyx_atomic_decr_acq_rel
+#undef __pyx_atomic_sub
+#undef __pyx_atomic_int_cmp_exchange
+#define __pyx_atomic_incr_relaxed(cell) __atomic_fetch_add((int*)(cell), 1, __ATOMIC_RELAXED)
+#define __pyx_atomic_incr_acq_rel(cell) __atomic_fetch_add((int*)(cell), 1, __ATOMIC_ACQ_REL)
+#define __pyx_atomic_decr_acq_rel(cell) __atomic_fetch_sub((int*)(cell), 1, __ATOMIC_ACQ_REL)
+#define __pyx_atomic_sub(cell, less) __atomic_fetch_sub((int*)(cell), less, __ATOMIC_SEQ_CST)
+#define __pyx_atomic_int_cmp_exchange(cell, seen, value) __atomic_compare_exchange_n( \\
+    (int*)(cell), seen, value, 0, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)
+#endif
 #pragma GCC diagnostic ignored "-Wattributes"
 #define static static __attribute__((no_sanitize("thread")))"""
 

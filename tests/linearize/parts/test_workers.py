@@ -314,5 +314,5 @@ def test_the_option_of_the_command(tmp_path: Path) -> None:
     arguments = ["linearize", str(path), "--model", "register", "--keyed", "--json", "--workers"]
     one, two = (CliRunner().invoke(main, [*arguments, count]) for count in ("1", "2"))
     assert one.exit_code == two.exit_code == 1
-    assert json.loads(one.output) == json.loads(two.output)
+    assert json.loads(one.stdout) == json.loads(two.stdout)
     assert CliRunner().invoke(main, [*arguments, "0"]).exit_code == 2
