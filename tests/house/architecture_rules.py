@@ -92,6 +92,7 @@ TIMELESS = ("pulsar_ml.sync.clock", "pulsar_ml.sync.thread.thread_start")
 NATIVE_ATOMICS = (
     "pulsar_ml/sync/sync.h", "pulsar_ml/harness/engine/", "tests/memory_model/", "tests/engine/",
     "tests/third_party/", "tests/functions/", "tests/budgets/",
+    "pulsar_ml/harness/building/checked.py",  # as text for code that Cython generates
 )  # fmt: skip
 
 
