@@ -19,6 +19,7 @@ LOOK_SECONDS = 0.001
 MOST_SECONDS = 2.0  # that a trial waits for a token
 
 _sharing = ""
+_end: float | None = None  # of time.monotonic()
 
 
 def runs_at_once(threads: int) -> int:
@@ -29,6 +30,19 @@ def runs_at_once(threads: int) -> int:
     """
     cores = processor_count()
     return cores if threads == 1 else -(-2 * cores // threads) + 1
+
+
+def ends_at(moment: float | None) -> None:
+    """Lets trials make no further runs from this moment of the monotonic clock on; None: never."""
+    global _end
+    _end = moment
+
+
+def left_ns() -> int:
+    """The nanoseconds in which trials may make further runs."""
+    if _end is None:
+        return 1 << 62
+    return max(0, int((_end - time.monotonic()) * 1e9))
 
 
 def share_cores(name: str) -> None:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from pulsar_ml.distributed.jobs import results_of
 from pulsar_ml.errors import UsageError
 from pulsar_ml.simulate.grid import Point
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
 GROUP = "pulsar_ml simulate"
@@ -27,44 +27,33 @@ def play(
     for start in range(0, len(points), wave):
         part = points[start : start + wave]
         plain = [(p.workload, p.text, p.seed, dict(p.settings)) for p in part]
-        rows = session.range(0, len(part), 1, len(part)).mapInArrow(
-            task_for(plain), "point long, result string"
-        )
         try:
-            found = {row.point: json.loads(row.result) for row in rows.collect()}
+            found = [json.loads(text) for text in results_of(context, len(part), task_for(plain))]
         except KeyboardInterrupt:
             context.cancelJobGroup(GROUP)
             raise
-        for index, point in enumerate(part):
-            if "error" in found[index]:
-                raise UsageError(found[index]["error"])
-            played.append((point, found[index]))
+        for point, result in zip(part, found, strict=True):
+            if "error" in result:
+                raise UsageError(result["error"])
+            played.append((point, result))
         show(len(played))
 
 
 def task_for(
     plain: list[tuple[str, str, int, dict[str, Any]]],
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``; executors need an installed pulsar_ml and nothing else."""
+) -> Callable[[Iterable[int]], Iterator[str]]:
+    """The function of tasks: results as JSON; executors need an installed pulsar_ml, no more."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
+    def run(numbers: Iterable[int]) -> Iterator[str]:
         from pulsar_ml.errors import PulsarMlError
         from pulsar_ml.simulate.grid import Point, run_point
 
-        for batch in batches:
-            indices = batch.column(0).to_pylist()
-            results = []
-            for index in indices:
-                try:
-                    result = run_point(Point(*plain[index])).to_json()
-                    del result["timeline"]
-                except PulsarMlError as error:
-                    result = {"error": str(error)}
-                results.append(json.dumps(result))
-            yield pa.RecordBatch.from_pydict(
-                {"point": pa.array(indices, pa.int64()), "result": results}
-            )
+        for number in numbers:
+            try:
+                result = run_point(Point(*plain[number])).to_json()
+                del result["timeline"]
+            except PulsarMlError as error:
+                result = {"error": str(error)}
+            yield json.dumps(result)
 
     return run

@@ -19,11 +19,12 @@ from pulsar_ml.campaign.plan.pace import Pace
 from pulsar_ml.campaign.plan.plan import Chunk
 from pulsar_ml.campaign.run.runner import POLL_SECONDS, ChunkFailure, RunnerError, Watch, Wave
 from pulsar_ml.campaign.store.ledger import ledger_of
-from pulsar_ml.campaign.store.schema import CHUNKS, ROW, loose
+from pulsar_ml.campaign.store.schema import CHUNKS, ROW
 from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remove
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.distributed.counters import Counts, TaskCounters, since
 from pulsar_ml.distributed.groups import groups_of, merged_parts
+from pulsar_ml.distributed.jobs import results_of, table_of
 from pulsar_ml.distributed.session import SessionError, check_answer, java_message
 from pulsar_ml.distributed.tasks import MARK, Work, task_for, work_for
 from pulsar_ml.distributed.waiting import MASTER_SECONDS, MESSAGE_SECONDS
@@ -92,9 +93,10 @@ class SparkRunner:
         group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
         labels = group, describe(job.run_id, watch, chunks)
         tasks = self._pace.tasks(chunks, self.slots)
-        until = None if watch.ends is None else time.time() + watch.ends - time.monotonic()
+        ends = None if watch.ends is None else time.time() + watch.ends - time.monotonic()
+        times = ends, None if watch.whole else ends
         if self._staging is None:
-            work = self._work(job, chunks, tasks, until)
+            work = self._work(job, chunks, tasks, times)
             rows = self._rows(labels, work, ROW, tasks, watch)
             if isinstance(rows, Exception):
                 return self._without(chunks, tasks, rows, watch)
@@ -103,11 +105,12 @@ class SparkRunner:
         else:
             directory, token = open_staging(self._staging)
             try:
-                work = self._work(job, chunks, tasks, until, (str(directory), token))
+                work = self._work(job, chunks, tasks, times, (str(directory), token))
                 ledger = self._rows(labels, work, LEDGER, tasks, watch)
                 if isinstance(ledger, Exception):
+                    found = self._without(chunks, tasks, ledger, watch)
                     remove(directory)
-                    return self._without(chunks, tasks, ledger, watch)
+                    return found
                 wave = self._staged(group, directory, ledger)
             except BaseException:
                 remove(directory)
@@ -127,7 +130,7 @@ class SparkRunner:
         job: Job,
         chunks: Sequence[Chunk],
         tasks: Sequence[Sequence[Chunk]],
-        until: float | None,
+        times: tuple[float | None, float | None],
         staging: tuple[str, str] | None = None,
     ) -> Work:
         return work_for(
@@ -138,7 +141,8 @@ class SparkRunner:
             staging=staging,
             maker=self._maker,
             log=self._log,
-            until=until,
+            ends=times[0],
+            until=times[1],
         )
 
     def _rows(
@@ -317,17 +321,12 @@ class _Collecting(threading.Thread):
         self.error: Exception | None = None
 
     def run(self) -> None:
-        from pyspark.sql.pandas.types import from_arrow_schema
-
-        count = len(self._work.tasks)
+        context = self._session.sparkContext
         try:
-            self._session.sparkContext.setJobGroup(*self._group, True)
-            # One row in one partition for each task; other sources make few partitions.
-            frame = self._session.range(0, count, 1, count).mapInArrow(
-                task_for(self._work, self._counters.accumulator),
-                from_arrow_schema(loose(self._schema)),
-            )
-            self.rows = frame.toArrow().cast(self._schema)
+            context.setJobGroup(*self._group, True)
+            task = task_for(self._work, self._counters.accumulator)
+            found = results_of(context, len(self._work.tasks), task)
+            self.rows = table_of(found, self._schema)
         except Exception as error:
             self.error = error
 

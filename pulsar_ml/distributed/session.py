@@ -170,7 +170,7 @@ def java_problem(environ: Mapping[str, str] = os.environ) -> str | None:
 
 def check_environment() -> None:
     """Raises an error when a Python package that Spark needs, or Java, is missing."""
-    require("spark", "pyspark", "pandas", purpose="Spark (--runner pool works without it)")
+    require("spark", "pyspark", purpose="Spark (--runner pool works without it)")
     if not under_spark_submit() and (problem := java_problem()):
         raise SessionError(problem)
 

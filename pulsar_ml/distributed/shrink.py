@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING
 
 from pulsar_ml.campaign.run.runner import RunnerError
 from pulsar_ml.campaign.shrink.shrinking import Task
 from pulsar_ml.campaign.shrink.shrunk import REFUSED, Shrunk
+from pulsar_ml.distributed.jobs import results_of
 from pulsar_ml.distributed.session import java_message
 from pulsar_ml.distributed.tasks import MARK, ExecutorError
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
-
-ANSWER = "result string"
 
 
 class SparkShrinker:
@@ -33,28 +31,26 @@ class SparkShrinker:
         """Raises RunnerError when no executor could try the task."""
         if self._stopped:
             return Shrunk(REFUSED, "stopped")
-        frame = self._session.range(0, 1, 1, 1).mapInArrow(task_for(task.to_json()), ANSWER)
+        context = self._session.sparkContext
         try:
-            self._session.sparkContext.setJobDescription(f"shrinks a failure of {task.suite}")
-            (row,) = frame.collect()
+            context.setJobDescription(f"shrinks a failure of {task.suite}")
+            (found,) = results_of(context, 1, task_for(task.to_json()))
         except Exception as error:
             text = str(error)
             if (start := text.find(MARK)) >= 0:
                 raise RunnerError(text[start + len(MARK) :].splitlines()[0]) from None
             raise RunnerError(f"the Spark job failed: {java_message(error)}") from None
-        return Shrunk.from_json(row.result)
+        return Shrunk.from_json(found)
 
     def stop(self) -> None:
         self._stopped = True
         self._session.sparkContext.cancelAllJobs()
 
 
-def task_for(text: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: runs the task and yields its result as JSON."""
+def task_for(text: str) -> Callable[[Iterable[int]], Iterator[str]]:
+    """The function of the job's task: runs the task of shrinking and yields its result as JSON."""
 
-    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        import pyarrow as pa
-
+    def run(numbers: Iterable[int]) -> Iterator[str]:
         try:
             from pulsar_ml.campaign.shrink.shrinking import Task, apart
         except ImportError as error:
@@ -62,8 +58,7 @@ def task_for(text: str) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.Reco
                 f"an executor cannot import pulsar_ml ({error}); "
                 "install the wheel of this build there"
             ) from error
-        for batch in batches:
-            found = [apart(Task.from_json(text)).to_json() for _ in range(len(batch))]
-            yield pa.RecordBatch.from_pydict({"result": found})
+        for _ in numbers:
+            yield apart(Task.from_json(text)).to_json()
 
     return run

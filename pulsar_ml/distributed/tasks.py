@@ -1,4 +1,4 @@
-"""The work of an executor: turns rows that name a chunk into rows of trials.
+"""The work of an executor: turns the numbers of tasks into rows of trials.
 
 A stranger's suites travel to the executors as a zip; pulsar_ml with its compiled code must be
 installed there. Only the standard library is imported at the top, so that an executor which lacks
@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from uuid import uuid4
 
+from pulsar_ml.distributed.jobs import as_bytes
 from pulsar_ml.distributed.logs import executor_log
 
 if TYPE_CHECKING:
@@ -61,7 +62,8 @@ class Work:
     staging: tuple[str, str] | None = None  # directory and token; None: rows go to the driver
     maker: str = ""  # MODULE:FUNCTION that makes the rows of a chunk without running trials
     log: str = ""  # the driver's, when tasks run beside it
-    until: float | None = None  # the moment of time.time() from which no chunk begins
+    ends: float | None = None  # the moment of time.time() from which trials make no further runs
+    until: float | None = None  # and from which no chunk begins
 
 
 def work_for(
@@ -73,9 +75,10 @@ def work_for(
     staging: tuple[str, str] | None = None,
     maker: str = "",
     log: str = "",
+    ends: float | None = None,
     until: float | None = None,
 ) -> Work:
-    """The work of one wave; row ``i`` of its range stands for ``tasks[i]``, or ``chunks[i]``."""
+    """The work of one wave; number ``i`` stands for ``tasks[i]``, or ``chunks[i]``."""
     plain = tuple(astuple(chunk) for chunk in chunks)
     places = {chunk: index for index, chunk in enumerate(chunks)}
     whole = tuple(
@@ -84,29 +87,29 @@ def work_for(
     options, limits = asdict(job.options), asdict(job.limits)
     return Work(
         job.run_id, job.build_id, options, limits, registry, plain, whole, staging, maker, log,
-        until,
+        ends, until,
     )  # fmt: skip
 
 
 def task_for(
     work: Work, counters: Counters | None = None
-) -> Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]:
-    """The function for ``mapInArrow``: a batch of trials for each chunk, or rows of the ledger.
+) -> Callable[[Iterable[int]], Iterator[bytes]]:
+    """The function of a wave's tasks: trials of each chunk, or rows of the ledger, as bytes.
 
     ``counters`` get the counts of each chunk.
     """
 
-    def run_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def run(numbers: Iterable[int]) -> Iterator[bytes]:
         make = rows_of if work.staging is None else ledger_rows
-        return make(work, batches, counters)
+        return map(as_bytes, make(work, numbers, counters))
 
-    return run_rows
+    return run
 
 
 def ledger_rows(
-    work: Work, batches: Iterator[pa.RecordBatch], counters: Counters | None = None
+    work: Work, numbers: Iterable[int], counters: Counters | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Runs the tasks that the batches name and leaves their rows in the wave's directory.
+    """Runs the tasks of these numbers and leaves their rows in the wave's directory.
 
     Yields the ledger of each task, with the name of its files, when they are complete; no other
     attempt has files of that name.
@@ -127,19 +130,18 @@ def ledger_rows(
             "at this path, --rows driver does not"
         ) from error
     no_garbage()
-    for batch in batches:
-        for index in batch.column(0).to_pylist():
-            name = f"{index:06}-{uuid4().hex[:12]}"
-            result = (pa.Table.from_batches([rows]) for rows in run(work.tasks[index]))
-            parts = [
-                ledger_of(pa.concat_tables(some))
-                for some in bunches(write_part(directory, name, result))
-            ]
-            if not parts:
-                continue  # the time was over
-            ledger = pa.concat_tables(parts)
-            named = ledger.append_column("file", pa.repeat(pa.scalar(name), len(ledger)))
-            yield from named.combine_chunks().to_batches()
+    for number in numbers:
+        name = f"{number:06}-{uuid4().hex[:12]}"
+        result = (pa.Table.from_batches([rows]) for rows in run(work.tasks[number]))
+        parts = [
+            ledger_of(pa.concat_tables(some))
+            for some in bunches(write_part(directory, name, result))
+        ]
+        if not parts:
+            continue  # the time was over
+        ledger = pa.concat_tables(parts)
+        named = ledger.append_column("file", pa.repeat(pa.scalar(name), len(ledger)))
+        yield from named.combine_chunks().to_batches()
 
 
 def bunches(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
@@ -155,14 +157,13 @@ def bunches(tables: Iterable[pa.Table]) -> Iterator[list[pa.Table]]:
 
 
 def rows_of(
-    work: Work, batches: Iterator[pa.RecordBatch], counters: Counters | None = None
+    work: Work, numbers: Iterable[int], counters: Counters | None = None
 ) -> Iterator[pa.RecordBatch]:
-    """Runs the tasks that the batches name. Raises ``ExecutorError`` before the first trial."""
+    """Runs the tasks of these numbers. Raises ``ExecutorError`` before the first trial."""
     run = maker_of(work, counters)
     no_garbage()
-    for batch in batches:
-        for index in batch.column(0).to_pylist():
-            yield from run(work.tasks[index])
+    for number in numbers:
+        yield from run(work.tasks[number])
 
 
 def maker_of(
@@ -320,12 +321,13 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
         raise ExecutorError(f"{where} cannot run this sweep: {error}") from error
     job = Job(work.run_id, work.build_id, options, Limits(**work.limits))
     attempt = earlier_attempts()
+    ends = None if work.ends is None else time.monotonic() + work.ends - time.time()
 
     def run(fields: tuple[Any, ...]) -> pa.RecordBatch:
         chunk = Chunk(*fields)
         try:
             return isolation(threading.get_ident()).run(
-                suites[chunk.suite], chunk, job, attempt=attempt
+                suites[chunk.suite], chunk, job, attempt=attempt, ends=ends
             )
         except BuildMismatchError as error:
             raise ExecutorError(str(error)) from error

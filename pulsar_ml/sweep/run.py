@@ -25,6 +25,7 @@ from pulsar_ml.campaign.store.store import RunStore, record_path
 from pulsar_ml.campaign.trial.chunk import Job
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.distributed.runner import SparkRunner
+from pulsar_ml.distributed.session import in_driver
 from pulsar_ml.exit_codes import INTERRUPTED, of_run
 from pulsar_ml.harness.subjects.hash_seed import hash_seed
 from pulsar_ml.harness.testing.known import Baseline, baseline_data
@@ -188,6 +189,8 @@ class Sweep:
         if isinstance(runner, SparkRunner):
             self.master = runner.session.sparkContext.master
             self.cores = runner.session.sparkContext.defaultParallelism
+            if in_driver(str(self.master)):  # more tasks at once than it has cores
+                self.cores = min(self.cores, processor_count())
         stop.install()  # after Spark, which takes Ctrl-C for itself
         display.begin(
             self.headline(runner, store, outcome),

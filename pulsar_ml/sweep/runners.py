@@ -34,6 +34,7 @@ from pulsar_ml.distributed.session import (
     submitted_master,
     task_cpus,
 )
+from pulsar_ml.processors import processor_count
 from pulsar_ml.sweep.options import EXECUTORS, INLINE, POOL, RunnerOptions
 from pulsar_ml.wording import counted
 
@@ -60,10 +61,14 @@ def open_runner(
     return runner
 
 
-def effective_master(options: RunnerOptions) -> str:
-    """The master of a sweep: --master, --conf, spark-submit's, or this machine."""
+def effective_master(options: RunnerOptions, threads: int = 1) -> str:
+    """The master of a sweep: --master, --conf, spark-submit's, or this machine.
+
+    On this machine as many tasks run at once as the pool has workers, which take turns with its
+    cores.
+    """
     chosen = options.master or options.conf.get("spark.master") or submitted_master()
-    return chosen or "local[*]"
+    return chosen or f"local[{default_workers(threads)}]"
 
 
 def _spark_runner(
@@ -73,17 +78,17 @@ def _spark_runner(
     stack: ExitStack,
     note: Callable[[str], None],
 ) -> Runner:
-    master = effective_master(options)
+    master = effective_master(options, threads)
     check_master(master)
     conf = dict(options.conf)
     if options.master:
         conf["spark.master"] = repeating(options.master)
     cpus = options.cpus or task_cpus(master, threads)
     local = local_master(master)
-    if options.cpus is None and local is not None and local.cores < threads:
+    cores = threads if local is None else min(local.cores, processor_count())
+    if options.cpus is None and cores < threads:
         note(
-            f"{threads} threads per trial on executors of {counted(local.cores, 'core')}: "
-            "runs share them"
+            f"{threads} threads per trial on executors of {counted(cores, 'core')}: runs share them"
         )
     log = store.directory / "spark.log"
     session = spark_session(
@@ -147,9 +152,9 @@ class Timed:
         return self._runner.slots
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
-        ends = self._clock.end if self._clock.waves else None  # the first wave is a whole one
+        first = self._clock.waves == 0
         self._clock.waves += 1
-        timed = replace(watch, stopped=self._stop_requested, ends=ends)
+        timed = replace(watch, stopped=self._stop_requested, ends=self._clock.end, whole=first)
         return self._runner.run(job, chunks, timed)
 
     def close(self) -> None:

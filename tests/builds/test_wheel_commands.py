@@ -95,7 +95,7 @@ def installed(built: Built, tmp_path_factory: pytest.TempPathFactory) -> Install
     interpreter = home / "bin" / "python"
     (library,) = home.glob("lib/python*/site-packages")
     # The packages that the wheel and its extras require, without the checkout.
-    needed = packages("numpy", "click", "rich", "pyarrow", "pyspark", "pandas", "cython", "pip")
+    needed = packages("numpy", "click", "rich", "pyarrow", "pyspark", "cython", "pip")
     (library / "packages.pth").write_text("\n".join(sorted(needed)) + "\n")
     install = (sys.executable, "-m", "pip", "--python", interpreter, "install")
     succeed(*install, "--no-deps", "--no-index", built.wheel, cwd=home.parent)

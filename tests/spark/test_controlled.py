@@ -24,7 +24,6 @@ from tests.campaign.rows import stable_rows
 from tests.harness.toys.build_toys import toys_path
 from tests.spark.session.one_jvm import OneJvm
 from tests.spark.session.test_tasks import REGISTRY as TOY_SUITES
-from tests.spark.session.test_tasks import batches
 from tests.spark.test_sweep import TIMEOUT, environment
 
 EXACT = "the failure was made again, step by step"
@@ -108,7 +107,7 @@ def test_an_executor_checks_module_build_and_hooks() -> None:
         chunks = list(Plan(("counter",), 5, 2, 1, options).chunks())
         return work_for(job, chunks, TOY_SUITES)
 
-    (batch,) = rows_of(work(str(toys_path(checked=True))), iter(batches(0)))
+    (batch,) = rows_of(work(str(toys_path(checked=True))), [0])
     assert batch.schema.equals(ROW) and batch["executions"].to_pylist() == [20, 20]
     with pytest.raises(ExecutorError, match="cannot run this sweep: .* has no hooks") as raised:
         runner_for(work(str(toys_path())))

@@ -80,11 +80,14 @@ class Watch:
     )  # executions and classes under the engine; called before ``done``
     wave: int = 0  # number of the wave
     round: int = 1  # number of the wave's stage
-    ends: float | None = None  # the moment of time.monotonic() from which no chunk begins
+    # The moment of time.monotonic() from which no chunk begins, and no trial makes further runs.
+    ends: float | None = None
+    whole: bool = False  # each chunk begins, though the time be over
 
     def is_over(self) -> bool:
         """Return True when no further chunk shall begin."""
-        return self.stopped() or (self.ends is not None and time.monotonic() >= self.ends)
+        late = self.ends is not None and not self.whole and time.monotonic() >= self.ends
+        return late or self.stopped()
 
 
 class Runner(Protocol):
@@ -163,7 +166,7 @@ class PoolRunner:
                     waiting.clear()
                 while waiting and len(running) < self.slots:
                     chunk = waiting.popleft()
-                    running[self._threads.submit(self._run_chunk, job, chunk)] = chunk
+                    running[self._threads.submit(self._run_chunk, job, chunk, watch.ends)] = chunk
                 finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
                     chunk = running.pop(future)
@@ -179,10 +182,10 @@ class PoolRunner:
             raise
         return wave
 
-    def _run_chunk(self, job: Job, chunk: Chunk) -> pa.RecordBatch:
+    def _run_chunk(self, job: Job, chunk: Chunk, ends: float | None) -> pa.RecordBatch:
         place = self._free.get()
         try:
-            return place.run(self._suites[chunk.suite], chunk, job, trial=self._trial)
+            return place.run(self._suites[chunk.suite], chunk, job, trial=self._trial, ends=ends)
         finally:
             self._free.put(place)
 

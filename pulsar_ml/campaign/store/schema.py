@@ -136,19 +136,6 @@ def batch_of(
     return pa.RecordBatch.from_pylist(lines, schema=ROW)
 
 
-def loose(schema: pa.Schema) -> pa.Schema:
-    """Return the schema with every field nullable, the only form of Spark's Arrow path."""
-
-    def loosened(kind: pa.DataType) -> pa.DataType:
-        if pa.types.is_list(kind):
-            return pa.list_(loosened(kind.value_type))
-        if pa.types.is_struct(kind):
-            return pa.struct([pa.field(field.name, loosened(field.type)) for field in kind])
-        return kind
-
-    return pa.schema([pa.field(field.name, loosened(field.type)) for field in schema])
-
-
 def split(rows: pa.Table | pa.RecordBatch) -> tuple[pa.Table, pa.Table]:
     """Split rows with nested violations into the tables ``TRIALS`` and ``VIOLATIONS``."""
     table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows

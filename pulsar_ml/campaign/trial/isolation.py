@@ -50,17 +50,26 @@ class Isolation:
         self._started_once = False  # the supervisor came as far as to answer
 
     def run(
-        self, suite: Suite, chunk: Chunk, job: Job, *, trial: Trial = run_trial, attempt: int = 0
+        self,
+        suite: Suite,
+        chunk: Chunk,
+        job: Job,
+        *,
+        trial: Trial = run_trial,
+        attempt: int = 0,
+        ends: float | None = None,
     ) -> pa.RecordBatch:
         """Return one row for each trial; a trial that crashes, hangs or eats memory has a
         violation.
 
-        ``attempt`` is the number of earlier tries by other processes; the rows contain it.
+        ``attempt`` is the number of earlier tries by other processes; the rows contain it. From
+        ``ends`` on, a moment of ``time.monotonic()``, trials with free runs make no further ones.
         A trial that ends the supervisor, too, costs its own row alone. Raises what a trial raises,
         and SupervisorLostError when a supervisor does not start or was closed.
         """
         began = time.perf_counter_ns()
-        text = b"".join(self._rows(Order(suite, chunk, job.of(chunk), trial, self._echo)))
+        order = Order(suite, chunk, job.of(chunk), trial, self._echo, ends=ends)
+        text = b"".join(self._rows(order))
         wall_us = (time.perf_counter_ns() - began) // 1000
         return batch_of(
             [row_of(line) for line in text.splitlines()], wall_us=wall_us, attempt=attempt

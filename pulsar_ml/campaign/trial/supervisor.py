@@ -25,7 +25,7 @@ from pulsar_ml.campaign.trial.crashed_trial import PROCESSES_LEFT, crashed_trial
 from pulsar_ml.campaign.trial.engines import is_controlled, prepare, run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import RUNNING, STUCK, VIOLATION, TrialResult, Violation
-from pulsar_ml.campaign.turns import share_cores
+from pulsar_ml.campaign.turns import ends_at, share_cores
 from pulsar_ml.harness.search.child import (
     ENDED,
     Heart,
@@ -51,7 +51,8 @@ class Order:
     """The trials of one chunk.
 
     ``only`` is the one seed to run; None: all. With ``ended_supervisor`` that trial does not run
-    again: earlier supervisors ended with it, which is what its row says.
+    again: earlier supervisors ended with it, which is what its row says. Trials with free runs make
+    no further ones from ``ends`` on, a moment of ``time.monotonic()``; None: it is never over.
     """
 
     suite: Suite
@@ -61,6 +62,7 @@ class Order:
     echo: bool = False  # copy output of trials to standard error
     only: int | None = None
     ended_supervisor: bool = False
+    ends: float | None = None
 
 
 def main(descriptor: int, parent: int) -> None:
@@ -96,6 +98,7 @@ def fresh_large_blocks() -> None:
 def run_order(order: Order) -> bytes:
     """Return the rows of all trials of a chunk. Raises what a trial raises."""
     share_cores("" if is_controlled(order.job.options) else order.job.run_id)
+    ends_at(order.ends)
     if order.trial is run_trial:
         prepare(order.suite, order.job.options)  # once here instead of in each child
     chunk = order.chunk

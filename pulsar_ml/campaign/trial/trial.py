@@ -18,7 +18,7 @@ from pulsar_ml.campaign.trial.judging import LINEARIZABILITY, judge_counts, wron
 from pulsar_ml.campaign.trial.phases import Phases
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.turns import token
+from pulsar_ml.campaign.turns import left_ns, token
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.building.load import load_extension
 from pulsar_ml.harness.subjects.program import Program
@@ -211,7 +211,7 @@ def run_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
         violations = answer_violations(suite, subject, program, spent, noise=options.noise)
     with spent.of("check"):
         del instance
-    if not violations and options.runs != 1:
+    if not violations and options.runs != 1 and (options.runs or left_ns()):
         rest = further_runs(subject, suite, seed, options, spent, time.monotonic_ns() - began)
         violations = running_violations(rest)
         if rest.program >= 0:
@@ -227,16 +227,18 @@ def further_runs(
 ) -> RunResult:
     """Run further programs of a seed, each on fresh instances, up to the first violation.
 
-    With free runs, as many as make the time inside runs INSIDE times that around them. ``wall_ns``
-    is the time of the trial so far.
+    With free runs, as many as make the time inside runs INSIDE times that around them, and as begin
+    before the time of the sweep is over. ``wall_ns`` is the time of the trial so far.
     """
-    bounds: dict[str, Any]
-    bounds = {"inside_ns": INSIDE * spent.around - spent.run, "most_ns": LONGEST * wall_ns}
-    if options.runs:
-        most = sys.maxsize // 2
-        bounds = {"inside_ns": most, "most_ns": most, "most_runs": options.runs - 1}
     size = size_of(suite, options)
+    bounds: dict[str, Any]
     with token(size["threads"]), spent.of_threads() as times:
+        if options.runs:
+            most = sys.maxsize // 2
+            bounds = {"inside_ns": most, "most_ns": most, "most_runs": options.runs - 1}
+        else:
+            inside = INSIDE * spent.around - spent.run
+            bounds = {"inside_ns": inside, "most_ns": min(LONGEST * wall_ns, left_ns())}
         rest = run_programs(subject, seed, **size, **bounds)
         times.append(rest.core_time)
     return rest

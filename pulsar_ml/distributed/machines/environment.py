@@ -17,7 +17,6 @@ from pulsar_ml.extras import require
 
 ROOT = Path(__file__).resolve().parents[3]
 EXAMINE = "\nimport json; print(json.dumps(examine().to_data()))\n"
-BESIDE = ("pandas",)  # for Spark's Arrow functions
 
 
 class PackError(PulsarMlError, RuntimeError):
@@ -26,7 +25,7 @@ class PackError(PulsarMlError, RuntimeError):
 
 def check_tools() -> None:
     """Raises an error when a package for packing is missing."""
-    require("spark", "packaging", "venv_pack", "pandas", purpose="pulsar-ml pack")
+    require("spark", "packaging", "venv_pack", purpose="pulsar-ml pack")
 
 
 def in_checkout() -> bool:
@@ -69,7 +68,7 @@ def make_environment(directory: Path, wheel: Path | None) -> None:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-index", "--no-deps"]
         called([*pip, "--target", str(site), str(wheel)], "installing the wheel")
     (own,) = distributions(name="pulsar_ml", path=[str(site)])
-    for package in needed([*(own.requires or ()), *BESIDE]):
+    for package in needed(own.requires or ()):
         copy_files(package, site)
 
 

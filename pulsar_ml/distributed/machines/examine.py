@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass, field
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
-PACKAGES = ("numpy", "pyarrow", "pandas", "pyspark")
+PACKAGES = ("numpy", "pyarrow", "pyspark")
 # The search whose trace must be the same everywhere; any subject with two threads would do.
 SUBJECT, SEED, EXECUTIONS = "refcount", 20251121, 200
 
@@ -73,7 +73,7 @@ def examine() -> Machine:
         packages={name: installed(name) for name in PACKAGES},
         addr2line=shutil.which("addr2line") is not None,
     )
-    for name in ("numpy", "pyarrow", "pandas"):
+    for name in ("numpy", "pyarrow"):
         if not found.packages[name]:
             found.problems.append(f"{name} is not installed")
     try:
