@@ -12,11 +12,8 @@ import itertools
 import os
 import socket
 import sys
-import threading
 import time
-from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor, wait
 from dataclasses import asdict, astuple, dataclass
 from functools import cache
 from importlib import import_module
@@ -40,7 +37,6 @@ if TYPE_CHECKING:
 Chunked = tuple[Any, ...]  # the fields of a chunk
 
 BUNCH_ROWS = 1 << 14
-SIDE_BY_SIDE = 3  # chunks that a task runs at once on real threads
 MARK = "ExecutorError: "  # how the driver finds the sentence in what Spark reports
 
 
@@ -169,25 +165,18 @@ def rows_of(
 def maker_of(
     work: Work, counters: Counters | None
 ) -> Callable[[Sequence[int]], Iterator[pa.RecordBatch]]:
-    """A function from indices of chunks to their rows, which name the executor.
-
-    A task runs SIDE_BY_SIDE chunks at once, as trials on real threads take turns with the cores.
-    """
+    """A function from indices of chunks to their rows, which name the executor."""
     run = runner_for(work)
     from pulsar_ml.campaign.without_pandas import arrow_without_pandas
 
     arrow_without_pandas()
     place = executor_log(os.environ, Path.cwd(), work.log)
-    from pulsar_ml.campaign.trial.trial import CONTROLLED
-
-    alone = bool(work.maker) or work.options.get("engine") == CONTROLLED
-    width = 1 if alone else SIDE_BY_SIDE
     # A task that is repeated, or run twice at once, is made whole: its rows may be the ones kept.
     until = None if earlier_attempts() else work.until
 
     def result(indices: Sequence[int]) -> Iterator[pa.RecordBatch]:
         chunks = begun_before(until, [work.chunks[index] for index in indices])
-        for found in side_by_side(run, chunks, width):
+        for found in map(run, chunks):
             rows = placed(found, *place)
             if counters is not None:
                 counters.add(counts_of(rows))
@@ -199,25 +188,6 @@ def maker_of(
 def begun_before(until: float | None, chunks: Sequence[Chunked]) -> Iterator[Chunked]:
     """Chunks, one when it can begin, as long as this machine's clock is not over."""
     return itertools.takewhile(lambda _: until is None or time.time() < until, chunks)
-
-
-def side_by_side(
-    run: Callable[[Chunked], pa.RecordBatch], chunks: Iterable[Chunked], width: int
-) -> Iterator[pa.RecordBatch]:
-    """The rows of chunks, in their order, of which ``width`` run at once."""
-    if width == 1:
-        yield from map(run, chunks)
-        return
-    under_way: deque[Future[pa.RecordBatch]] = deque()
-    try:
-        for chunk in chunks:
-            under_way.append(threads().submit(run, chunk))
-            if len(under_way) == width:
-                yield under_way.popleft().result()
-        while under_way:
-            yield under_way.popleft().result()
-    finally:
-        wait(under_way)  # of a task that failed, or was ended
 
 
 def counts_of(rows: pa.RecordBatch) -> dict[str, tuple[int, ...]]:
@@ -326,9 +296,7 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
     def run(fields: tuple[Any, ...]) -> pa.RecordBatch:
         chunk = Chunk(*fields)
         try:
-            return isolation(threading.get_ident()).run(
-                suites[chunk.suite], chunk, job, attempt=attempt, ends=ends
-            )
+            return isolation().run(suites[chunk.suite], chunk, job, attempt=attempt, ends=ends)
         except BuildMismatchError as error:
             raise ExecutorError(str(error)) from error
 
@@ -336,14 +304,8 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
 
 
 @cache
-def threads() -> ThreadPoolExecutor:
-    """Threads of this Python worker; each of them waits for its own isolation."""
-    return ThreadPoolExecutor(SIDE_BY_SIDE, "chunk")
-
-
-@cache
-def isolation(thread: int) -> Isolation:
-    """The isolation of a thread of this Python worker, which Spark keeps for many tasks."""
+def isolation() -> Isolation:
+    """The isolation of this Python worker, which Spark keeps for many tasks."""
     from pulsar_ml.campaign.trial.isolation import Isolation
 
     return Isolation(echo=True)

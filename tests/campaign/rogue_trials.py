@@ -7,10 +7,12 @@ import mmap
 import os
 import signal
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
+from pulsar_ml.campaign.turns import left_ns
 from tests.campaign.rows import made_up_trial
 
 SEED = 17
@@ -26,6 +28,12 @@ def at_the_seed(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
 def always(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
     """End the process at every seed."""
     os._exit(seed % 100)
+
+
+def one_run_a_second_left(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
+    """Claim as many runs as seconds are left, at most a million."""
+    seconds = min(left_ns() // 1_000_000_000, 1_000_000)
+    return replace(made_up_trial(suite, seed, options), runs=seconds)
 
 
 def at_the_first_try(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:

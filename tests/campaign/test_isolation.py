@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,13 @@ from pulsar_ml.campaign.trial.supervisor import SECOND_TRIES
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.search.child import Limits
 from tests import ROOT
-from tests.campaign.rogue_trials import SEED, always, at_the_first_try, at_the_seed
+from tests.campaign.rogue_trials import (
+    SEED,
+    always,
+    at_the_first_try,
+    at_the_seed,
+    one_run_a_second_left,
+)
 from tests.campaign.rows import BUILD_ID, SUITE, made_up_trial
 
 # The time is for what never ends without a limit; trials that never end have a short one.
@@ -174,6 +181,18 @@ def by_bits(suite: Any, seed: Any, options: Any) -> Any:
 
 def thirsty(suite: Any, seed: Any, options: Any) -> Any:
     raise ZeroDivisionError("as it was")
+
+
+def test_trials_know_when_the_time_of_their_sweep_is_over(isolation: Isolation) -> None:
+    def runs(ends: float | None) -> list[int]:
+        chunk = Chunk(4, SUITE.name, 0, 2)
+        batch = isolation.run(SUITE, chunk, job(), trial=one_run_a_second_left, ends=ends)
+        found: list[int] = batch["runs"].to_pylist()
+        return found
+
+    assert runs(time.monotonic() - 1) == [0, 0]
+    assert all(0 < left <= 5_000 for left in runs(time.monotonic() + 5_000))
+    assert runs(None) == [1_000_000] * 2
 
 
 def test_what_a_trial_raises_is_raised(isolation: Isolation) -> None:

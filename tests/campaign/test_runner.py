@@ -232,10 +232,12 @@ def test_no_chunk_begins_when_the_time_is_over(kind: str) -> None:
     try:
         over = runner.run(JOB, chunks, replace(QUIET, ends=time.monotonic()))
         before = runner.run(JOB, chunks, replace(QUIET, ends=time.monotonic() + 1e6))
+        whole = runner.run(JOB, chunks, replace(QUIET, ends=time.monotonic(), whole=True))
     finally:
         runner.close()
     assert over.left == chunks and not over.kept
-    assert not before.left and [row["seed"] for row in stable(before)] == list(range(20))
+    for wave in (before, whole):
+        assert not wave.left and [row["seed"] for row in stable(wave)] == list(range(20))
 
 
 class Scripted:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 import shutil
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from pulsar_ml.campaign.trial import trial
 from pulsar_ml.campaign.trial.record import ReplayRecord
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, replay_trial, run_trial
+from pulsar_ml.campaign.turns import ends_at
 from pulsar_ml.errors import UsageError
 from pulsar_ml.harness.subjects.result import RunResult, ThreadViolation
 
@@ -54,6 +56,16 @@ def test_a_trial_says_how_often_its_program_ran(options: Any) -> None:
     freely = run_trial(suite("counter"), 1, replace(options, runs=0))
     assert freely.runs > 1 and freely.spent.run > 0
     assert freely.overlaps == sum(freely.pairs.values())
+
+
+def test_free_runs_end_with_the_time(options: Any) -> None:
+    ends_at(time.monotonic())
+    try:
+        assert run_trial(suite("counter"), 1, replace(options, runs=0)).runs == 1
+        assert run_trial(suite("counter"), 1, replace(options, runs=3)).runs == 3
+    finally:
+        ends_at(None)
+    assert run_trial(suite("counter"), 1, replace(options, runs=0)).runs > 1
 
 
 def test_a_further_run_reports_what_the_first_did_not(options: Any, monkeypatch: Any) -> None:

@@ -26,7 +26,7 @@ from pulsar_ml.campaign.trial.chunk import Job, Trial, run_chunk
 from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.isolation import Isolation
 from pulsar_ml.campaign.trial.suite import Suite
-from pulsar_ml.campaign.turns import runs_at_once
+from pulsar_ml.campaign.turns import ends_at, runs_at_once
 from pulsar_ml.errors import PulsarMlError
 
 POLL_SECONDS = 0.2  # between two looks for a request to stop
@@ -113,6 +113,7 @@ class InlineRunner:
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         wave = Wave()
+        ends_at(watch.ends)
         for index, chunk in enumerate(chunks):
             if watch.is_over():
                 wave.left.extend(chunks[index:])

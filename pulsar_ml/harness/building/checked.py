@@ -19,17 +19,14 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-# -fno-builtin-*: expanded inline, these functions would write memory without a call. A variable of a
-# function begins as a pattern, where it would begin as what an earlier call left on the stack: a
-# read before the first write then goes wrong, and in each replay alike. Frame pointers and debug
-# information serve the reports. GCC's link-time optimisation calls nothing: it would
+# -fno-builtin-*: expanded inline, these functions would write memory without a call. Frame pointers
+# and debug information serve the reports. GCC's link-time optimisation calls nothing: it would
 # instrument when linking, where the flag is not passed.
 COMPILE_FLAGS = (
     "-fsanitize=thread",
     # addr2line up to binutils 2.40 confuses the first two files of DWARF 5: .c instead of .pyx.
     "-gdwarf-4",
     "-O2",
-    "-ftrivial-auto-var-init=pattern",
     "-fno-omit-frame-pointer",
     "-fno-builtin-memcpy",
     "-fno-builtin-memmove",

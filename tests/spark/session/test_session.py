@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from pulsar_ml.campaign import turns
 from pulsar_ml.distributed.session import (
     LocalMaster,
     check_master,
@@ -18,6 +20,8 @@ from pulsar_ml.distributed.session import (
     task_cpus,
 )
 from pulsar_ml.errors import UsageError
+from pulsar_ml.sweep.options import RunnerOptions
+from pulsar_ml.sweep.runners import effective_master
 
 
 @pytest.mark.parametrize(
@@ -143,3 +147,17 @@ def test_the_sentence_of_a_java_error_is_found_in_its_stack() -> None:
     assert java_message(RuntimeError(text)) == "no room"
     assert java_message(RuntimeError("only this")) == "only this"
     assert java_message(RuntimeError()) == "RuntimeError"
+
+
+def test_without_a_master_as_many_tasks_run_as_the_pool_has_workers(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(turns, "processor_count", lambda: 2)
+    monkeypatch.delenv("PYSPARK_SUBMIT_ARGS", raising=False)
+    options = RunnerOptions("spark", None, {}, None, None, "suites")
+    assert [effective_master(options, threads) for threads in (1, 2, 4)] == [
+        "local[2]",
+        "local[6]",
+        "local[4]",
+    ]
+    assert effective_master(replace(options, master="local[3]"), 4) == "local[3]"

@@ -9,7 +9,6 @@ import time
 import zipfile
 from dataclasses import replace
 from pathlib import Path
-from threading import Barrier
 from types import SimpleNamespace
 from typing import Any
 
@@ -32,7 +31,6 @@ from pulsar_ml.distributed.tasks import (
     ledger_rows,
     rows_of,
     runner_for,
-    side_by_side,
     work_for,
 )
 from pulsar_ml.errors import UsageError
@@ -177,18 +175,6 @@ def test_suites_that_cannot_be_sent_are_refused() -> None:
             sources(name)
 
 
-def test_chunks_run_side_by_side_and_keep_their_order() -> None:
-    together = Barrier(3)
-
-    def run(chunk: tuple[Any, ...]) -> Any:
-        together.wait(60)  # breaks unless three are under way
-        return chunk[0]
-
-    chunks = [(number,) for number in range(6)]
-    found: Any = side_by_side(run, chunks, 3)
-    assert list(found) == [0, 1, 2, 3, 4, 5]
-
-
 @pytest.mark.parametrize("staged", [False, True])
 def test_a_task_begins_no_chunk_when_the_time_is_over(tmp_path: Path, *, staged: bool) -> None:
     place = None
@@ -211,17 +197,4 @@ def test_chunks_begin_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setattr(tasks, "time", SimpleNamespace(time=lambda: next(clock)))
     chunks: list[tuple[Any, ...]] = [(number,) for number in range(6)]
     begun = begun_before(3, chunks)
-    assert list(side_by_side(lambda chunk: chunk[0], begun, 1)) == [0, 1, 2]
-
-
-@pytest.mark.parametrize("width", [1, 3])
-def test_the_failure_of_a_chunk_is_that_of_its_task(width: int) -> None:
-    def run(chunk: tuple[Any, ...]) -> Any:
-        if chunk[0] == 1:
-            raise ExecutorError("chunk 1")
-        return chunk[0]
-
-    found: Any = side_by_side(run, [(0,), (1,), (2,)], width)
-    assert next(found) == 0
-    with pytest.raises(ExecutorError, match="chunk 1"):
-        list(found)
+    assert [chunk[0] for chunk in begun] == [0, 1, 2]

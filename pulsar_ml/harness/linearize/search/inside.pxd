@@ -4,14 +4,11 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, Depth, depth_run, depth_start
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
-from pulsar_ml.harness.linearize.search.table cimport (
-    ANY_CALL, RETURNED, Table, symbol_of, transition,
-)
+from pulsar_ml.harness.linearize.search.table cimport Table, symbol_of
 
 
 cdef enum:
     KNOWN_STEPS = 2       # the most steps for each call of a search among known transitions
-    MOST_PLACED = 64      # the most calls whose order by their moments is tried first
 
 
 cdef struct Inside:
@@ -27,34 +24,6 @@ cdef struct Inside:
     bint built            # the lanes belong to the records of the last query
 
 
-# True when known transitions lead through n calls in the order of the moments at which they probably
-# took effect, each to one state. Moments lie within the intervals, so the order is one of real time.
-cdef inline bint legal_by_moments(const Inside* inside, const Record* records, const int32_t* symbols,
-                                  int32_t n) noexcept nogil:
-    cdef int64_t[MOST_PLACED] moments
-    cdef int32_t[MOST_PLACED] order
-    cdef int32_t state = 0
-    cdef int32_t i, at
-    cdef int64_t moment
-    if n > MOST_PLACED:
-        return False
-    for i in range(n):
-        if records[i].ending != RETURNED or inside.table.role[symbols[i]] != ANY_CALL:
-            return False
-        moment = min(records[i].moment or records[i].returned, records[i].returned)
-        moment = max(moment, records[i].invoked)
-        at = i
-        while at > 0 and moments[at - 1] > moment:
-            moments[at], order[at] = moments[at - 1], order[at - 1]
-            at -= 1
-        moments[at], order[at] = moment, i
-    for i in range(n):
-        state = transition(inside.table, state, symbols[order[i]])
-        if state < 0:
-            return False
-    return True
-
-
 # True when known answers make n records legal from the first state on.
 cdef inline bint legal_as_known(Inside* inside, const Record* records, int32_t n) noexcept nogil:
     cdef int32_t* symbols = inside.symbols[0]
@@ -67,8 +36,6 @@ cdef inline bint legal_as_known(Inside* inside, const Record* records, int32_t n
         # A new symbol stays in the table; the model learns it at the next search.
         if symbols[i] < 0 or symbols[i] >= inside.known[0]:
             return 0
-    if legal_by_moments(inside, records, symbols, n):
-        return 1
     if not lanes_build(&inside.depth.lanes, inside.table, records, inside.everything[0], symbols, n,
                        REAL_TIME, True):
         return 0
