@@ -354,7 +354,7 @@ def runner(*choices: str, default: str) -> Decorator:
 
 
 def master(default: str | None = None) -> Decorator:
-    shown = default or "local[*]"
+    shown = default or "this machine"
     return option(
         "--master",
         metavar="URL",
@@ -386,7 +386,7 @@ workers = option(
     "--workers",
     type=click.IntRange(1),
     group=SPARK,
-    help="Processes of the pool.  [default: cores / threads]",
+    help="Processes of the pool.  [default: twice as many as trials run at once]",
 )
 
 # Cache

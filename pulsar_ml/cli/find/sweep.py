@@ -104,7 +104,7 @@ def fits(known: click.Parameter, value: object, context: click.Context) -> bool:
     None,
     f"Each is one trial of each suite.  [default: {SEEDS}; with --seconds: no limit]",
 )
-@shared.seconds("Start no more chunks of trials after this time.")
+@shared.seconds("Begin no chunk of trials, nor further runs of a trial, after this time.")
 @shared.threads(64)
 @shared.operations
 @shared.noise
