@@ -114,21 +114,26 @@ class InlineRunner:
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         wave = Wave()
         ends_at(watch.ends)
-        for index, chunk in enumerate(chunks):
-            if watch.is_over():
-                wave.left.extend(chunks[index:])
-                return wave
-            suite = self._suites[chunk.suite]
-            try:
-                batch = run_chunk(suite, chunk, job, trial=self._trial, stopped=watch.stopped)
-            except Exception as error:
-                wave.failures.append(failure_of(chunk, error))
-                continue
-            if batch is None:
-                wave.left.extend(chunks[index:])
-                return wave
-            keep(wave, batch, watch)
+        try:
+            for index, chunk in enumerate(chunks):
+                if watch.is_over() or not self._kept(wave, job, chunk, watch):
+                    wave.left.extend(chunks[index:])
+                    break
+        finally:
+            ends_at(None)
         return wave
+
+    def _kept(self, wave: Wave, job: Job, chunk: Chunk, watch: Watch) -> bool:
+        """Add a chunk to a wave; False when a stop was requested between its trials."""
+        suite = self._suites[chunk.suite]
+        try:
+            batch = run_chunk(suite, chunk, job, trial=self._trial, stopped=watch.stopped)
+        except Exception as error:
+            wave.failures.append(failure_of(chunk, error))
+            return True
+        if batch is not None:
+            keep(wave, batch, watch)
+        return batch is not None
 
     def close(self) -> None:
         """Do nothing: this runner owns no process."""
