@@ -199,6 +199,7 @@ READS = {
     "pulsar_ml/distributed/machines/cluster.py": "cluster.json",
     "pulsar_ml/sweep/forever.py": "an order to its own child",
     "pulsar_ml/distributed/groups.py": "files that its own tasks made",
+    "pulsar_ml/distributed/jobs.py": "rows of its own tasks, from memory",
     "pulsar_ml/distributed/machines/environment.py": "the answer of its own child",
     "pulsar_ml/distributed/grid.py": "results of its own tasks",
     "pulsar_ml/campaign/local/exploring.py": "a failure that this process made",
