@@ -93,10 +93,8 @@ class SparkRunner:
         group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
         labels = group, describe(job.run_id, watch, chunks)
         tasks = self._pace.tasks(chunks, self.slots)
-        ends = None if watch.ends is None else time.time() + watch.ends - time.monotonic()
-        times = ends, None if watch.whole else ends
         if self._staging is None:
-            work = self._work(job, chunks, tasks, times)
+            work = self._work(job, chunks, tasks, watch)
             rows = self._rows(labels, work, ROW, tasks, watch)
             if isinstance(rows, Exception):
                 return self._without(chunks, tasks, rows, watch)
@@ -105,12 +103,12 @@ class SparkRunner:
         else:
             directory, token = open_staging(self._staging)
             try:
-                work = self._work(job, chunks, tasks, times, (str(directory), token))
+                work = self._work(job, chunks, tasks, watch, (str(directory), token))
                 ledger = self._rows(labels, work, LEDGER, tasks, watch)
                 if isinstance(ledger, Exception):
-                    found = self._without(chunks, tasks, ledger, watch)
+                    wave = self._without(chunks, tasks, ledger, watch)
                     remove(directory)
-                    return found
+                    return wave
                 wave = self._staged(group, directory, ledger)
             except BaseException:
                 remove(directory)
@@ -130,7 +128,7 @@ class SparkRunner:
         job: Job,
         chunks: Sequence[Chunk],
         tasks: Sequence[Sequence[Chunk]],
-        times: tuple[float | None, float | None],
+        watch: Watch,
         staging: tuple[str, str] | None = None,
     ) -> Work:
         return work_for(
@@ -141,8 +139,8 @@ class SparkRunner:
             staging=staging,
             maker=self._maker,
             log=self._log,
-            ends=times[0],
-            until=times[1],
+            ends=None if watch.ends is None else time.time() + watch.ends - time.monotonic(),
+            whole=watch.whole,
         )
 
     def _rows(

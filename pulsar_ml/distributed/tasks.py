@@ -58,8 +58,9 @@ class Work:
     staging: tuple[str, str] | None = None  # directory and token; None: rows go to the driver
     maker: str = ""  # MODULE:FUNCTION that makes the rows of a chunk without running trials
     log: str = ""  # the driver's, when tasks run beside it
-    ends: float | None = None  # the moment of time.time() from which trials make no further runs
-    until: float | None = None  # and from which no chunk begins
+    # The moment of time.time() from which no chunk begins, and no trial makes further runs.
+    ends: float | None = None
+    whole: bool = False  # each chunk begins, also when the time is over
 
 
 def work_for(
@@ -72,18 +73,18 @@ def work_for(
     maker: str = "",
     log: str = "",
     ends: float | None = None,
-    until: float | None = None,
+    whole: bool = False,
 ) -> Work:
     """The work of one wave; number ``i`` stands for ``tasks[i]``, or ``chunks[i]``."""
     plain = tuple(astuple(chunk) for chunk in chunks)
     places = {chunk: index for index, chunk in enumerate(chunks)}
-    whole = tuple(
+    numbers = tuple(
         tuple(places[chunk] for chunk in task) for task in tasks or [[one] for one in chunks]
     )
     options, limits = asdict(job.options), asdict(job.limits)
     return Work(
-        job.run_id, job.build_id, options, limits, registry, plain, whole, staging, maker, log,
-        ends, until,
+        job.run_id, job.build_id, options, limits, registry, plain, numbers, staging, maker, log,
+        ends, whole,
     )  # fmt: skip
 
 
@@ -172,7 +173,7 @@ def maker_of(
     arrow_without_pandas()
     place = executor_log(os.environ, Path.cwd(), work.log)
     # A task that is repeated, or run twice at once, is made whole: its rows may be the ones kept.
-    until = None if earlier_attempts() else work.until
+    until = None if work.whole or earlier_attempts() else work.ends
 
     def result(indices: Sequence[int]) -> Iterator[pa.RecordBatch]:
         chunks = begun_before(until, [work.chunks[index] for index in indices])

@@ -82,7 +82,7 @@ class Watch:
     round: int = 1  # number of the wave's stage
     # The moment of time.monotonic() from which no chunk begins, and no trial makes further runs.
     ends: float | None = None
-    whole: bool = False  # each chunk begins, though the time be over
+    whole: bool = False  # each chunk begins, also when the time is over
 
     def is_over(self) -> bool:
         """Return True when no further chunk shall begin."""
@@ -116,14 +116,14 @@ class InlineRunner:
         ends_at(watch.ends)
         try:
             for index, chunk in enumerate(chunks):
-                if watch.is_over() or not self._kept(wave, job, chunk, watch):
+                if watch.is_over() or not self._run_chunk(wave, job, chunk, watch):
                     wave.left.extend(chunks[index:])
                     break
         finally:
             ends_at(None)
         return wave
 
-    def _kept(self, wave: Wave, job: Job, chunk: Chunk, watch: Watch) -> bool:
+    def _run_chunk(self, wave: Wave, job: Job, chunk: Chunk, watch: Watch) -> bool:
         """Add a chunk to a wave; False when a stop was requested between its trials."""
         suite = self._suites[chunk.suite]
         try:

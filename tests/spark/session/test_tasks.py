@@ -182,14 +182,18 @@ def test_a_task_begins_no_chunk_when_the_time_is_over(tmp_path: Path, *, staged:
         directory, token = open_staging(tmp_path)
         place = (str(directory), token)
     make = ledger_rows if staged else rows_of
-    over = work(until=time.time(), staging=place)
+    over = work(ends=time.time(), staging=place)
     assert list(make(over, [0, 3])) == []
-    assert len(list(make(replace(over, until=time.time() + 1e6), [0, 3]))) == 2
+    assert len(list(make(replace(over, ends=time.time() + 1e6), [0, 3]))) == 2
+
+
+def test_a_task_of_a_wave_that_is_whole_is_made_whole() -> None:
+    assert len(list(rows_of(work(ends=time.time(), whole=True), [0, 3]))) == 2
 
 
 def test_a_task_that_is_repeated_is_made_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tasks, "earlier_attempts", lambda: 1)
-    assert len(list(rows_of(work(until=time.time()), [0, 3]))) == 2
+    assert len(list(rows_of(work(ends=time.time()), [0, 3]))) == 2
 
 
 def test_chunks_begin_until_the_time_is_over(monkeypatch: pytest.MonkeyPatch) -> None:
