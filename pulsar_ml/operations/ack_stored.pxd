@@ -8,14 +8,15 @@ from pulsar_ml.operations.ack_world cimport (
     AK_BATCH, AK_COUNTS_RIGHT, AK_LARGEST, AK_LOG, AK_SMALLEST, AK_SPREAD, AckRun, ack_all_fits,
     ack_audit_locked, ack_contained, ack_mark_word, ack_remembered,
 )
-from pulsar_ml.operations.support cimport violate
+from pulsar_ml.operations.support cimport expect_equal, violate
 from pulsar_ml.structures.ack_codec cimport (
     ACK_RESTORE_NO_MEMORY, ACK_RESTORED, AckPlan, AckRestored, get_word, put_word,
 )
-from pulsar_ml.structures.ack_ranges cimport ACK_NO_MEMORY
+from pulsar_ml.structures.ack_ranges cimport ACK_INVALID, ACK_NO_MEMORY, AckChange
 from pulsar_ml.structures.ack_state cimport (
-    ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, AckState, ack_state_add, ack_state_add_up_to,
-    ack_state_contains, ack_state_destroy, ack_state_encode, ack_state_init, ack_state_restore,
+    ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, AckState, ack_state_add, ack_state_add_index,
+    ack_state_add_up_to, ack_state_contains, ack_state_destroy, ack_state_encode, ack_state_end_ledger,
+    ack_state_init, ack_state_restore,
 )
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.status cimport PML_OK
@@ -143,6 +144,45 @@ cdef inline void ack_check_places(
                 violation, b"AR-3", b"entry %lld is acknowledged or not, unlike it was", 2 * place + 1, 0, 0)
 
 
+# What is refused: beyond the end of a ledger, against what is acknowledged, and impossible numbers.
+# Nothing of it is a change. False without memory.
+cdef inline bint ack_check_refused(AckState* state, PmlViolation* violation) noexcept nogil:
+    cdef uint32_t resumed = 0
+    cdef int64_t beyond = 2 * AK_SPREAD
+    cdef int64_t ranges = state.acks.ranges.count
+    cdef int64_t size = i64_load_relaxed(&state.size)
+    cdef AckChange change = ack_state_end_ledger(state, position(1, 0), 2, &resumed)
+    # Ranges are left, so something behind the first entry is acknowledged.
+    if ranges:
+        expect_equal(violation, b"AR-1", b"the end of a ledger before its acknowledged entries", change,
+                     ACK_INVALID)
+    ack_expect_refused(ack_state_end_ledger(state, position(1, beyond), 1, &resumed), violation)
+    ack_expect_refused(ack_state_end_ledger(state, position(1, -2), 2, &resumed), violation)
+    change = ack_state_end_ledger(state, position(1, beyond), 2, &resumed)
+    if change == ACK_NO_MEMORY:
+        return False
+    if not ranges:
+        return True
+    ack_expect_refused(ack_state_end_ledger(state, position(1, beyond + 1), 2, &resumed), violation)
+    ack_expect_refused(ack_state_end_ledger(state, position(1, beyond), 3, &resumed), violation)
+    ack_expect_refused(ack_state_add(state, position(1, beyond + 1), &resumed), violation)
+    ack_expect_refused(ack_state_add_up_to(state, position(1, beyond + 1), &resumed), violation)
+    ack_expect_refused(ack_state_add_index(state, position(1, beyond + 1), AK_BATCH, 0, &resumed), violation)
+    ack_expect_refused(ack_state_add_index(state, position(1, beyond), AK_BATCH, AK_BATCH, &resumed), violation)
+    ack_expect_refused(ack_state_add_index(state, position(1, beyond), AK_BATCH, -1, &resumed), violation)
+    expect_equal(violation, b"AR-1", b"ranges after refused calls", state.acks.ranges.count, ranges)
+    expect_equal(violation, b"AS-1", b"bytes after refused calls", i64_load_relaxed(&state.size), size)
+    if ack_state_add_index(state, position(1, beyond), AK_BATCH, 0, &resumed) == ACK_NO_MEMORY:
+        return False
+    ack_expect_refused(
+        ack_state_add_index(state, position(1, beyond), AK_BATCH + 1, 1, &resumed), violation)
+    return True
+
+
+cdef inline void ack_expect_refused(AckChange change, PmlViolation* violation) noexcept nogil:
+    expect_equal(violation, b"AR-1", b"the answer to a call that is refused", change, ACK_INVALID)
+
+
 # apart(entries, step, up_to): a state of its own, of which so many entries that do not touch each
 # other are acknowledged, in an order that the step decides, and then all up to one of them. Words
 # are the ranges before that and after it.
@@ -168,4 +208,6 @@ cdef inline void ack_apart(
         ack_state_add_up_to(&state, position(1, 2 * call.arguments[2]), &resumed)
         result.words[1] = state.acks.ranges.count
         ack_check_places(&state, added, call.arguments[2], violation)
+        if not ack_check_refused(&state, violation):
+            result.status = ACK_NO_MEMORY
     ack_state_destroy(&state)

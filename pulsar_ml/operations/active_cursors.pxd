@@ -83,7 +83,8 @@ cdef inline void* active_run_create(const int64_t* settings, int32_t threads) no
         release(run)
         return NULL
     cursor_world_init(&run.world, settings, threads, run.lanes)
-    active_cursors_init(&run.container, &run.memory, settings[3], 0)
+    active_cursors_init(&run.container, &run.memory, settings[3], settings[4])
+    run.world.start = settings[4]
     return run
 
 
@@ -457,6 +458,7 @@ cdef inline void active_cursors_subject(SubjectTable* table) noexcept nogil:
     table.subject.max_threads = CURSOR_MOST_THREADS
     cursor_settings(table)
     table_setting(table, b"grace", -1, 50)
+    table_setting(table, b"start", 0, ACTIVE_MOST_TIME)
     operation = table_operation(table, ACTIVE_ADD, b"add", 6, 0)
     operation_argument(operation, b"cursor", 0, CURSOR_NUMBERS - 1)
     operation_argument(operation, b"value", CURSOR_UNTRACKED, CURSOR_VALUES - 1)

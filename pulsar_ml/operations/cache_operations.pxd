@@ -6,6 +6,9 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
+from pulsar_ml.operations.cache_apart cimport (
+    APART_ENTRIES, APART_WAYS, MOST_OPEN, range_open_close, range_release_too_often,
+)
 from pulsar_ml.operations.cache_puts cimport (
     range_put, range_put_alone, range_put_foreign, world_get, world_next, world_remove,
 )
@@ -26,11 +29,9 @@ from pulsar_ml.structures.eviction_policy cimport eviction_policies, eviction_ru
 from pulsar_ml.structures.policy_pass cimport EvictionPass, time_pass
 from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.position_map cimport MapCursor, map_find
-from pulsar_ml.structures.range_cache cimport (
-    RangeCache, Removed, range_cache_at, range_cache_cursor, range_cache_delete, range_cache_new,
-)
+from pulsar_ml.structures.range_cache cimport Removed, range_cache_cursor
 from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
-from pulsar_ml.structures.status cimport PML_NO_MEMORY
+from pulsar_ml.structures.status cimport PML_EXISTS, PML_OK
 from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed
 
 
@@ -40,10 +41,6 @@ cdef enum:
     RANGE_HIT = 1
     RANGE_LAST = 2          # released, and it was the last reference
     RANGE_NO_MEMORY = 3     # as PML_NO_MEMORY
-
-
-cdef enum:
-    MOST_OPEN = 20          # caches of one call; a chunk of their pool has 16
 
 
 cdef enum:
@@ -65,6 +62,9 @@ cdef enum:
     RANGE_SWEEP
     RANGE_OPEN_CLOSE
     RANGE_DESCRIBE
+    RANGE_RELEASE_TOO_OFTEN
+    # Of one thread: many calls.
+    RANGE_FILL
     # On request: the puts of a suite whose only putter is one thread.
     RANGE_PUT_ALONE
     # A user's mistake that the cache must survive, and mistakes of a cache.
@@ -317,21 +317,23 @@ cdef inline void range_sweep(
                       b"%lld bytes and requeued %lld", run.removed.entries, run.removed.bytes, run.requeued)
 
 
-# The lives of so many more caches, as of ledgers that open and close: passes may scan them
-# meanwhile. More than a chunk of the pool has room for may be open at once.
-cdef inline void range_open_close(CacheWorld* world, int64_t caches, PmlResult* result) noexcept nogil:
-    cdef uint32_t[MOST_OPEN] numbers
-    cdef RangeCache* cache
-    cdef int64_t i, count = 0
-    while count < caches:
-        cache = range_cache_new(&world.memory, &world.policy.base.intake)
-        if cache is NULL:
-            result.status = PML_NO_MEMORY
-            break
-        numbers[count] = cache.number
-        count += 1
-    for i in range(count):
-        range_cache_delete(range_cache_at(&world.memory, numbers[i]))
+# fill(cache, key, entries): so many puts of keys that follow each other, up to the largest. Every
+# second key is read twice, so that policies see entries that are used. words: entries put.
+cdef inline void range_fill(
+    CacheWorld* world, int32_t thread, int64_t cache, int64_t key, int64_t entries, PmlResult* result,
+    PmlViolation* violation
+) noexcept nogil:
+    cdef PmlResult put
+    cdef int64_t i, j
+    for i in range(key, min(key + entries, world.n_keys)):
+        put = PmlResult(PML_OK, [0, 0, 0, 0])
+        range_put(world, thread, cache, i, i % 3 - 1, 0, &put, violation)
+        if put.status != PML_OK and put.status != PML_EXISTS:
+            result.status = put.status
+            return
+        result.words[0] += put.status == PML_OK
+        for j in range(i % 2 * 2):
+            range_get(world, thread, cache, i, -1, &put, violation)
 
 
 # Mistakes, for the tests.
@@ -400,6 +402,10 @@ cdef inline bint range_common_apply(
         range_sweep(world, thread, call.arguments[0], result, violation)
     elif call.code == RANGE_OPEN_CLOSE:
         range_open_close(world, call.arguments[0], result)
+    elif call.code == RANGE_RELEASE_TOO_OFTEN:
+        range_release_too_often(world, call.arguments[0], call.arguments[1], call.arguments[2], result, violation)
+    elif call.code == RANGE_FILL:
+        range_fill(world, thread, cache, key, third, result, violation)
     elif call.code == RANGE_DESCRIBE:
         range_describe(world, cache, key, result, violation)
     elif call.code <= RANGE_MISCOUNT:
@@ -459,6 +465,11 @@ cdef inline void world_table(SubjectTable* table, int32_t removal) noexcept nogi
     operation = table_operation(table, RANGE_OPEN_CLOSE, b"open_close", 4, 0)
     operation_argument(operation, b"caches", 1, MOST_OPEN)
     world_operation(table, RANGE_DESCRIBE, b"describe", 12, NULL, 0, 0)
+    operation = table_operation(table, RANGE_RELEASE_TOO_OFTEN, b"release_too_often", 4, 0)
+    operation_argument(operation, b"entries", 1, APART_ENTRIES)
+    operation_argument(operation, b"wrong", 0, APART_ENTRIES - 1)
+    operation_argument(operation, b"way", 0, APART_WAYS - 1)
+    world_operation(table, RANGE_FILL, b"fill", 0, b"entries", 1, MOST_RANGE)
     world_operation(table, RANGE_PUT_ALONE, b"put_alone", 0, b"expected_reads", -1, 3)
     table.operations[RANGE_PUT_ALONE].role = 1
     world_operation(table, RANGE_OVER_RELEASE, b"over_release", 0, NULL, 0, 0)

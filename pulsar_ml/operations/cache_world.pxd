@@ -112,6 +112,7 @@ cdef struct CacheWorld:
     int32_t length_shift
     bint keep
     bint has_policy
+    int64_t policy_number
     char[64] apart
     pml_i64 clock
     pml_i64 given_back      # ticks, by puts without memory
@@ -425,6 +426,7 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
         release(world.threads)
         release(world)
         return NULL
+    world.policy_number = settings[8]
     world.has_policy = eviction_init(
         &world.policy, settings[8], &world.memory, <uint32_t>settings[3],
         world_settings(settings[4], settings[5] != 0)) == PML_OK

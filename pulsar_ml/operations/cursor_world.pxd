@@ -71,6 +71,7 @@ cdef struct CursorWorld:
     int32_t threads
     int64_t cursors         # cursors that the program names: the first so many
     int64_t values
+    int64_t start           # when the container began
     pml_u64[40] names       # of the cursors that are everybody's
     CursorLane* lanes
 
@@ -351,7 +352,7 @@ cdef inline int64_t cursor_noted_slowest(const CursorWorld* world) noexcept nogi
 cdef inline void cursor_check_registry(
     const CursorWorld* world, const CursorRegistry* registry, PmlViolation* violation
 ) noexcept nogil:
-    cdef int64_t size = 0, durable = 0, left_version = 0, left_at = 0
+    cdef int64_t size = 0, durable = 0, left_version = 0, left_at = world.start
     cdef int64_t index
     cdef const CursorNote* note
     cdef const CursorLane* lane

@@ -9,7 +9,7 @@
 # DELAY_NOTED it is known when each was due at the earliest, so a thread sees when one of them comes
 # too early.
 
-from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t, uint16_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport expect_equal, violate
@@ -37,6 +37,8 @@ cdef enum:
     DELAY_BATCH = 40        # a request for so many or more is one for all
     DELAY_CHUNK = 64        # messages of one call of the structure
     DELAY_BLOCK = 1 << 16   # entries of a ledger that a set keeps in one block
+    DELAY_APART = 311       # a prime: its multiples visit all moments
+    DELAY_ERAS = 3          # in which clocks begin
 
 
 cdef struct DelayClocks:
@@ -97,6 +99,29 @@ cdef inline int64_t delay_number(const DelayNotes* notes, Position at) noexcept 
     return (at.ledger_id - DELAY_LEDGER) << notes.ledger_bits | at.entry_id - notes.first_entry
 
 
+# Where the clocks of an era begin: at 0, at the smallest number, or at one of our days.
+cdef inline int64_t delay_start(int64_t era, int64_t start) noexcept nogil:
+    if era == 1:
+        return INT64_MIN + 40 + start
+    return (<int64_t>1 << 40) + start if era == 2 else start
+
+
+# A clock goes on or steps back, and stays a number.
+cdef inline int64_t delay_later(int64_t now, int64_t milliseconds) noexcept nogil:
+    return add_saturating(now, milliseconds)
+
+
+# Time since the clocks began, which may pass the largest number.
+cdef inline int64_t delay_since(int64_t at, int64_t start) noexcept nogil:
+    return <int64_t>(<uint64_t>at - <uint64_t>start)
+
+
+# When message i of many is due that are each at a moment of their own, in an order that the step
+# decides; beyond every tick.
+cdef inline int64_t delay_time_apart(int64_t i, int64_t step, int64_t now) noexcept nogil:
+    return add_saturating(now, DELAY_NOTED + i * step % DELAY_APART)
+
+
 # The distance between the messages of a run that begins there.
 cdef inline int64_t delay_stride(int64_t first) noexcept nogil:
     if first % 4 < 2:
@@ -106,7 +131,7 @@ cdef inline int64_t delay_stride(int64_t first) noexcept nogil:
 
 # A delay beyond the usual ones names the end of time.
 cdef inline int64_t delay_time(int64_t delay, int64_t now) noexcept nogil:
-    return INT64_MAX - (delay - DELAY_NOTED) if delay >= DELAY_NOTED else now + delay
+    return INT64_MAX - (delay - DELAY_NOTED) if delay >= DELAY_NOTED else add_saturating(now, delay)
 
 
 cdef inline void raise_to(pml_i64* cell, int64_t value) noexcept nogil:

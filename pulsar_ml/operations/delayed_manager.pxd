@@ -10,9 +10,9 @@ from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
-    DELAY_BATCH, DELAY_CHUNK, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
+    DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
     delay_inspect_table, delay_latest, delay_note_time, delay_notes_init, delay_number, delay_position,
-    delay_stride, delay_take, delay_time, raise_to,
+    delay_later, delay_since, delay_start, delay_take, delay_time, delay_time_apart, raise_to,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
@@ -67,6 +67,7 @@ cdef enum:
     DV_TIMER
     DV_TOPIC
     DV_ADD_MANY             # many calls
+    DV_ADD_APART            # likewise
     # Mistakes.
     DV_MISCOUNT
     DV_DISARM
@@ -115,7 +116,8 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
     cdef int64_t i, opened
     if run is NULL:
         return NULL
-    if not delay_clocks_init(&run.clocks, threads, settings[3]):
+    run.start = delay_start(settings[9], settings[3])
+    if not delay_clocks_init(&run.clocks, threads, run.start):
         release(run)
         return NULL
     for i in range(threads):
@@ -126,7 +128,6 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
         release(run.clocks.times)
         release(run)
         return NULL
-    run.start = settings[3]
     run.messages = 2 << settings[5]
     for i in range(DV_TOPICS):
         delay_notes_init(&run.notes[i], settings[0], settings[1] != 0, settings[6], settings[8])
@@ -200,20 +201,29 @@ cdef inline int64_t manager_run_open(ManagerRun* run, int64_t slot, int64_t* fre
 
 
 cdef inline void manager_run_add(
-    ManagerRun* run, ViewNote* note, int64_t first, int64_t entries, int64_t delay, int64_t now,
+    ManagerRun* run, ViewNote* note, int64_t first, int64_t entries, int64_t deliver_at, int64_t now,
     PmlResult* result
 ) noexcept nogil:
     cdef DelayNotes* notes = &run.notes[note.topic]
-    cdef int64_t deliver_at = delay_time(delay, now)
-    cdef int64_t i, number
-    for i in range(entries):
-        number = first + i * delay_stride(first)
+    cdef int64_t number
+    for number in range(first, first + entries):
         delay_note_time(notes, number, deliver_at)
         result.status = delayed_view_add(note.view, delay_position(notes, number), deliver_at, now)
         if result.status != DELAY_TRACKED:
             break
         if number < DELAY_NOTED:
             u8_store_relaxed(&note.added[number], 1)
+
+
+# add_apart(view, entries, step): the first so many messages, each due at a moment of its own.
+cdef inline void manager_run_add_apart(
+    ManagerRun* run, ViewNote* note, int64_t entries, int64_t step, int64_t now, PmlResult* result
+) noexcept nogil:
+    cdef int64_t number
+    for number in range(entries):
+        manager_run_add(run, note, number, 1, delay_time_apart(number, step, now), now, result)
+        if result.status != DELAY_TRACKED:
+            break
 
 
 cdef inline void manager_run_scheduled(
@@ -277,9 +287,12 @@ cdef inline void manager_of_view(
     cdef DelayedView* view = note.view
     cdef int64_t at = 0
     if call.code == DV_ADD:
-        manager_run_add(run, note, call.arguments[1] % run.messages, 1, call.arguments[2], now, result)
+        manager_run_add(run, note, call.arguments[1] % run.messages, 1, delay_time(call.arguments[2], now),
+                        now, result)
     elif call.code == DV_ADD_MANY:
-        manager_run_add(run, note, 0, call.arguments[1], call.arguments[2], now, result)
+        manager_run_add(run, note, 0, call.arguments[1], delay_time(call.arguments[2], now), now, result)
+    elif call.code == DV_ADD_APART:
+        manager_run_add_apart(run, note, call.arguments[1], call.arguments[2], now, result)
     elif call.code == DV_CLOSE:
         i32_store_relaxed(&run.notes[note.topic].taken, 1)
         if delayed_view_close(view):
@@ -312,7 +325,7 @@ cdef inline void manager_of_view(
     elif call.code == DV_TIMER:
         result.words[0] = delayed_manager_next_fire(view.manager, &at)
         if result.words[0]:
-            result.words[1] = at - run.start
+            result.words[1] = delay_since(at, run.start)
     elif call.code == DV_TOPIC:
         result.words[0] = delayed_manager_count(view.manager)
         result.words[1] = delayed_manager_buckets(view.manager)
@@ -326,7 +339,7 @@ cdef inline void manager_apply(
     if call.code == DV_OPEN:
         result.status = manager_run_open(run, call.arguments[0], &result.words[0])
     elif call.code == DV_PASS_TIME:
-        run.clocks.times[thread] += call.arguments[0]
+        run.clocks.times[thread] = delay_later(run.clocks.times[thread], call.arguments[0])
     elif call.code >= DV_MISCOUNT:
         manager_mistake(run, call.code)
     else:
@@ -446,7 +459,8 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"spread", 0, 5)
     table_setting(table, b"ledger_bits", 1, DELAY_LEDGER_BITS)
     table_setting(table, b"clocks_apart", 0, 40)
-    table_setting(table, b"block_end", 0, DELAY_NOTED)
+    table_setting(table, b"block_end", 0, 3 * DELAY_NOTED)
+    table_setting(table, b"era", 0, DELAY_ERAS - 1)
     operation = table_operation(table, DV_OPEN, b"open", 3, 0)
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
     operation = table_operation(table, DV_CLOSE, b"close", 1, 0)
@@ -485,6 +499,10 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"view", 0, DV_SLOTS - 1)
     operation_argument(operation, b"entries", 1, 300)
     operation_argument(operation, b"delay", 0, DELAY_NOTED - 1)
+    operation = table_operation(table, DV_ADD_APART, b"add_apart", 0, 0)
+    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    operation_argument(operation, b"apart", 1, DELAY_APART)
+    operation_argument(operation, b"step", 1, DELAY_APART - 1)
     table_operation(table, DV_MISCOUNT, b"miscount", 0, 0)
     table_operation(table, DV_DISARM, b"disarm", 0, 0)
     table_operation(table, DV_PRUNE, b"prune", 0, 0)

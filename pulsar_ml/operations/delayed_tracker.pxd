@@ -7,9 +7,9 @@ from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
-    DELAY_BATCH, DELAY_CHUNK, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
+    DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
     delay_inspect_bucket, delay_latest, delay_note_time, delay_notes_init, delay_position, delay_stride,
-    delay_take, delay_time, raise_to,
+    delay_later, delay_since, delay_start, delay_take, delay_time, delay_time_apart, raise_to,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
@@ -48,6 +48,8 @@ cdef enum:
     DT_TIMER
     DT_ADD_MANY             # many calls; enough for bitmaps
     DT_BYTES
+    DT_ADD_SPAN             # likewise
+    DT_ADD_APART            # many calls; enough for several pages of the index
     # Mistakes.
     DT_MISCOUNT
     DT_LOSE
@@ -71,7 +73,8 @@ cdef inline void* tracker_run_create(const int64_t* settings, int32_t threads) n
     cdef TrackerRun* run = <TrackerRun*>allocate_zeroed(1, sizeof(TrackerRun))
     if run is NULL:
         return NULL
-    if not delay_clocks_init(&run.clocks, threads, settings[3]):
+    run.start = delay_start(settings[6], settings[3])
+    if not delay_clocks_init(&run.clocks, threads, run.start):
         release(run)
         return NULL
     if bucket_pool_init(&run.buckets, 4, 1 << 16) != PML_OK:
@@ -80,7 +83,6 @@ cdef inline void* tracker_run_create(const int64_t* settings, int32_t threads) n
         return NULL
     delayed_tracker_init(&run.tracker, &run.buckets, settings[0], settings[1] != 0, settings[2])
     delay_notes_init(&run.notes, settings[0], settings[1] != 0, DELAY_LEDGER_BITS, settings[5])
-    run.start = settings[3]
     run.messages = 2 << settings[4]
     return run
 
@@ -145,12 +147,12 @@ cdef inline void tracker_inspect_timer(TrackerRun* run, PmlViolation* violation)
 
 
 cdef inline void tracker_run_add(
-    TrackerRun* run, int64_t first, int64_t entries, int64_t delay, int64_t now, PmlResult* result
+    TrackerRun* run, int64_t first, int64_t entries, int64_t stride, int64_t deliver_at, int64_t now,
+    PmlResult* result
 ) noexcept nogil:
-    cdef int64_t deliver_at = delay_time(delay, now)
     cdef int64_t i, number
     for i in range(entries):
-        number = first + i * delay_stride(first)
+        number = first + i * stride
         delay_note_time(&run.notes, number, deliver_at)
         result.status = delayed_tracker_add(
             &run.tracker, delay_position(&run.notes, number), deliver_at, now)
@@ -158,6 +160,17 @@ cdef inline void tracker_run_add(
             break
         if number < DELAY_NOTED:
             i64_fetch_add_relaxed(&run.notes.tracked[number], 1)
+
+
+# add_apart(entries, step): the first so many messages, each due at a moment of its own.
+cdef inline void tracker_run_add_apart(
+    TrackerRun* run, int64_t entries, int64_t step, int64_t now, PmlResult* result
+) noexcept nogil:
+    cdef int64_t number
+    for number in range(entries):
+        tracker_run_add(run, number, 1, 0, delay_time_apart(number, step, now), now, result)
+        if result.status != DELAY_TRACKED:
+            break
 
 
 cdef inline void tracker_run_scheduled(
@@ -202,11 +215,15 @@ cdef inline void tracker_apply(
     cdef int64_t now = run.clocks.times[thread]
     cdef int64_t at = 0
     if call.code == DT_ADD:
-        tracker_run_add(run, call.arguments[0] % run.messages, 1, call.arguments[1], now, result)
-    elif call.code == DT_ADD_MANY:
-        tracker_run_add(run, call.arguments[0], call.arguments[1], call.arguments[2], now, result)
+        tracker_run_add(run, call.arguments[0] % run.messages, 1, 0, delay_time(call.arguments[1], now), now,
+                        result)
+    elif call.code == DT_ADD_MANY or call.code == DT_ADD_SPAN:
+        tracker_run_add(run, call.arguments[0], call.arguments[1], delay_stride(call.arguments[0]),
+                        delay_time(call.arguments[2], now), now, result)
+    elif call.code == DT_ADD_APART:
+        tracker_run_add_apart(run, call.arguments[0], call.arguments[1], now, result)
     elif call.code == DT_PASS_TIME:
-        run.clocks.times[thread] = now + call.arguments[0]
+        run.clocks.times[thread] = delay_later(now, call.arguments[0])
     elif call.code == DT_SCHEDULED:
         tracker_run_scheduled(run, call.arguments[0], now, result, violation)
     elif call.code == DT_HAS_MESSAGE:
@@ -230,7 +247,7 @@ cdef inline void tracker_apply(
     elif call.code == DT_TIMER:
         result.words[0] = delayed_tracker_next_fire(&run.tracker, &at)
         if result.words[0]:
-            result.words[1] = at - run.start
+            result.words[1] = delay_since(at, run.start)
     else:
         tracker_mistake(run, call.code)
         return
@@ -279,7 +296,8 @@ cdef inline void delayed_tracker_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"lookahead", 0, 4)
     table_setting(table, b"start", -40, 40)
     table_setting(table, b"spread", 0, 5)
-    table_setting(table, b"block_end", 0, DELAY_NOTED)
+    table_setting(table, b"block_end", 0, 3 * DELAY_NOTED)
+    table_setting(table, b"era", 0, DELAY_ERAS - 1)
     operation = table_operation(table, DT_ADD, b"add", 20, 0)
     operation_argument(operation, b"message", 0, DELAY_NOTED - 1)
     operation_argument(operation, b"delay", -3, DELAY_NOTED + 3)
@@ -302,6 +320,13 @@ cdef inline void delayed_tracker_subject(SubjectTable* table) noexcept nogil:
     operation_argument(operation, b"entries", 1, 6000)
     operation_argument(operation, b"delay", 0, DELAY_NOTED - 1)
     table_operation(table, DT_BYTES, b"bytes", 2, 0)
+    operation = table_operation(table, DT_ADD_SPAN, b"add_span", 0, 0)
+    operation_argument(operation, b"first", 0, DELAY_NOTED - 1)
+    operation_argument(operation, b"span", 4000, 6000)
+    operation_argument(operation, b"delay", 0, DELAY_NOTED - 1)
+    operation = table_operation(table, DT_ADD_APART, b"add_apart", 0, 0)
+    operation_argument(operation, b"apart", 1, DELAY_APART)
+    operation_argument(operation, b"step", 1, DELAY_APART - 1)
     table_operation(table, DT_MISCOUNT, b"miscount", 0, 0)
     table_operation(table, DT_LOSE, b"lose", 0, 0)
     table_operation(table, DT_FORGET_TARGET, b"forget_target", 0, 0)

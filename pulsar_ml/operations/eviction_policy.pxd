@@ -84,9 +84,10 @@ cdef inline bint policy_turn(
     return True
 
 
-# two_passes(age, bytes): a time pass and a size pass that take turns. words: as of one pass, added.
+# two_passes(age, bytes, other): a time pass and a size pass that take turns, or two size passes if
+# `other` is not 0. words: as of one pass, added.
 cdef inline void policy_two_passes(
-    CacheWorld* world, int32_t thread, int64_t age, int64_t amount, PmlResult* result,
+    CacheWorld* world, int32_t thread, int64_t age, int64_t amount, int64_t other, PmlResult* result,
     PmlViolation* violation
 ) noexcept nogil:
     cdef EvictionPass[2] runs
@@ -95,7 +96,7 @@ cdef inline void policy_two_passes(
     cdef uint64_t digest = 0
     cdef int64_t steps = 0
     cdef int i
-    runs[0] = pass_to_expire(world, age)
+    runs[0] = pass_to_free(world, other) if other else pass_to_expire(world, age)
     runs[1] = pass_to_free(world, amount)
     for i in range(2):
         more[i] = True
@@ -162,7 +163,8 @@ cdef inline void eviction_policy_apply(
     elif call.code == POLICY_FREE_WHILE_READ:
         policy_free_while_read(world, thread, call.arguments[0], call.arguments[1], result, violation)
     elif call.code == POLICY_TWO_PASSES:
-        policy_two_passes(world, thread, call.arguments[0], call.arguments[1], result, violation)
+        policy_two_passes(
+            world, thread, call.arguments[0], call.arguments[1], call.arguments[2], result, violation)
 
 
 cdef inline void eviction_policy_subject(SubjectTable* table) noexcept nogil:
@@ -186,3 +188,4 @@ cdef inline void eviction_policy_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, POLICY_TWO_PASSES, b"two_passes", 16, 0)
     operation_argument(operation, b"age", 0, 200)
     operation_argument(operation, b"bytes", 1, 400)
+    operation_argument(operation, b"other", 0, 400)

@@ -358,6 +358,8 @@ cdef inline void limiter_check(void* instance, PmlViolation* violation) noexcept
     if run.maximum > 0:
         expect_equal(violation, b"I88", b"permits that remain and that are out",
                      run.limiter.remaining + limiter_permits_out(run), run.maximum)
+    expect_equal(violation, b"I87", b"permits that the limiter says remain", limiter_remaining(&run.limiter),
+                 run.limiter.remaining if run.maximum > 0 else -1)
     if violation.found:
         return
     limiter_release_all(run, violation)

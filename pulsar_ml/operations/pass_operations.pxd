@@ -10,6 +10,7 @@ from pulsar_ml.operations.cache_world cimport (
     world_tick, world_ticks,
     world_violate,
 )
+from pulsar_ml.operations.policy_check cimport stash_check_trimmed
 from pulsar_ml.structures.eviction_policy cimport (
     eviction_configure, eviction_held, eviction_run, eviction_step,
 )
@@ -70,6 +71,8 @@ cdef inline void pass_in_slices(
         more = cut(world, run, slice_steps, context, violation)
         steps += slice_steps
     pass_account(world, thread, run, violation)
+    if run.second and not more and world.n_threads == 1:
+        stash_check_trimmed(&world.policy, violation)
     result.status = PASS_INTERRUPTED if more else PASS_OVER
     result.words[0] = run.removed.entries
     result.words[1] = run.removed.bytes

@@ -19,10 +19,11 @@ from pulsar_ml.operations.support cimport (
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.pending_reads cimport (
-    pending_reads_expire, pending_reads_invalidate, pending_reads_read,
+    pending_reads_expire, pending_reads_fail, pending_reads_invalidate, pending_reads_read,
+    pending_reads_running,
 )
 from pulsar_ml.structures.pending_table cimport (
-    PendingCounts, PendingPart, PendingRead, PendingReads, pending_begin, pending_find,
+    PENDING_CLOSED, PendingCounts, PendingPart, PendingRead, PendingReads, pending_begin, pending_find,
     pending_index_add, pending_index_remove, pending_part_at, pending_read_at, pending_unlink,
     pending_was_token,
 )
@@ -265,6 +266,11 @@ cdef inline void pending_check(void* instance, PmlViolation* violation) noexcept
     run.quiet = True
     ignored.words[0] = 0
     pending_audit(run, &ignored, violation)
+    # The storage is closed: its answers come too late.
+    if run.closes and not violation.found:
+        pending_reads_fail(&run.reads, PENDING_CLOSED)
+        expect_equal(violation, b"I82", b"reads under way after all were failed",
+                     pending_reads_running(&run.reads), 0)
     while not violation.found and storage_pick(run, 0, &read):
         storage_answer(run, &read, 0)
     pending_report(run, violation)
@@ -288,6 +294,7 @@ cdef inline void pending_reads_subject(SubjectTable* table) noexcept nogil:
     table.subject.max_threads = PR_MOST_THREADS
     table_setting(table, b"immediate", 0, 1)
     table_setting(table, b"timeout", 0, 20)
+    table_setting(table, b"closes", 0, 1)
     operation = table_operation(table, PR_READ, b"read", 12, 0)
     operation_argument(operation, b"ledger", 0, PR_LEDGERS - 1)
     operation_argument(operation, b"first", 0, PR_KEYS - 1)

@@ -87,6 +87,7 @@ cdef struct PendingRun:
     PendingReads reads
     int32_t threads
     bint immediate
+    bint closes             # in the end
     bint quiet              # no thread is inside: a thread that holds the monitor is the caller
     PendingStatus closed
     pml_i32 wrong
@@ -109,6 +110,7 @@ cdef inline void* pending_run_create(const int64_t* settings, int32_t threads) n
         return NULL
     run.threads = threads
     run.immediate = settings[0] != 0
+    run.closes = settings[2] != 0
     run.closed = PENDING_CLOSED
     if (entry_pool_init(&run.entries, 4, 1 << 14) != PML_OK
             or pending_reads_init(&run.reads, &run.entries, storage_start, run, settings[1], 2,

@@ -67,6 +67,14 @@ cdef inline void stash_check(const Stash* stash, PmlViolation* violation) noexce
                  <int64_t>ring_count(&stash.ring) - values)
 
 
+# After a pass that went through the stash while nobody else made holes: they are half of it at most.
+cdef inline void stash_check_trimmed(const EvictionPolicy* policy, PmlViolation* violation) noexcept nogil:
+    cdef const Stash* stash = <const Stash*>policy.base.state
+    if policy.row.held == stash_held and 2 * stash.holes > ring_count(&stash.ring):
+        violate(violation, b"EP-6", b"%lld of %lld places of the stash are holes", <int64_t>stash.holes,
+                <int64_t>ring_count(&stash.ring), 0)
+
+
 # Both ways through the list.
 cdef inline void lru_check(const LruList* list, PmlViolation* violation) noexcept nogil:
     cdef uint32_t handle = list.oldest

@@ -21,7 +21,7 @@ from pulsar_ml.structures.map_pages cimport (
     SLOT_BITS, MapMemory, map_memory_destroy, map_memory_init,
 )
 from pulsar_ml.structures.object_pool cimport pool_in_use, pool_take
-from pulsar_ml.structures.position cimport Position, position, position_less
+from pulsar_ml.structures.position cimport Position, position, position_is_stored, position_less
 from pulsar_ml.structures.position_map cimport (
     MapCursor, PositionMap, map_cursor, map_destroy, map_find, map_init, map_is_empty, map_next,
     map_put_if_absent, map_remove, map_show,
@@ -59,6 +59,7 @@ cdef enum:
     PM_LOOK
     PM_PUT_ACROSS
     PM_REMOVE_ACROSS
+    PM_IS_STORED
     # Wrong on purpose.
     PM_PUT_WITHOUT_WINNER
     PM_PUT_OWN_UNRECORDED
@@ -393,6 +394,8 @@ cdef inline void map_apply(
     elif (call.code == PM_ITERATE or call.code == PM_ITERATE_ALL or call.code == PM_ITERATE_TWICE
             or call.code == PM_ITERATE_BEYOND):
         map_iterate(run, thread, call, result, violation)
+    elif call.code == PM_IS_STORED:
+        result.words[0] = position_is_stored(position(call.arguments[0], call.arguments[1]))
     elif call.code == PM_LEAK_PAGE:
         pool_take(&run.memory.pages)
     else:
@@ -480,6 +483,9 @@ cdef inline void position_map_subject(SubjectTable* table) noexcept nogil:
     table_operation(table, PM_LOOK, b"look", 4, 0)
     map_operation(table, PM_PUT_ACROSS, b"put_across", 1, b"key", PM_SHARED)
     map_operation(table, PM_REMOVE_ACROSS, b"remove_across", 2, b"key", PM_SHARED)
+    operation = table_operation(table, PM_IS_STORED, b"is_stored", 1, 0)
+    operation_argument(operation, b"ledger", -1, 1)
+    operation_argument(operation, b"entry", -1, 1)
     map_operation(table, PM_PUT_WITHOUT_WINNER, b"put_without_winner", 0, b"key", PM_SHARED)
     map_operation(table, PM_PUT_OWN_UNRECORDED, b"put_own_unrecorded", 0, b"place", PM_PLACES)
     map_operation(table, PM_REMOVE_OWN_UNRECORDED, b"remove_own_unrecorded", 0, b"place", PM_PLACES)

@@ -29,9 +29,10 @@ cdef inline Position map_position_of(uint32_t handle) noexcept nogil:
         if slot >= 2:
             slot += 60
     ledger = place % 3
-    ledger = INT64_MAX if ledger == 2 else ledger * 7
+    # Two follow each other: behind the last block of one a walk goes on in the next.
+    ledger = INT64_MAX if ledger == 2 else ledger
     if key >= PM_OWN and thread >= 32:
-        ledger = INT64_MAX - 1 if ledger == INT64_MAX else ledger + 1
+        ledger = INT64_MAX - 1 if ledger == INT64_MAX else ledger + 3
     block = place // 3 % 3
     block = map_block(INT64_MAX) if block == 2 else block
     page = place // 9

@@ -42,6 +42,7 @@ cdef enum:
     RB_SLOTS = 4
     RB_MOST_BYTES = 60
     RB_FIRST_CAPACITY = 64
+    RB_LARGEST = 1 << 30    # size of a receive buffer
     RB_STEP = 16            # bytes, between the small sizes of a receive buffer
 
 
@@ -77,6 +78,7 @@ cdef enum:
 
 # The buffer of one receiving thread.
 cdef struct Receiver:
+    int64_t size_shift
     ReceiveBuffer* buffer
     uint64_t number         # serials drawn so far
     ReceiveSize size
@@ -94,6 +96,11 @@ cdef struct BufferRun:
     Receiver[64] receivers
 
 
+# So many steps above the least size: with a shift as large as sizes may be.
+cdef inline uint32_t buffer_size(const int64_t* settings, int64_t steps) noexcept nogil:
+    return <uint32_t>min((settings[2] + RB_STEP * steps) << settings[5], <int64_t>RB_LARGEST)
+
+
 cdef inline void* buffer_create(const int64_t* settings, int32_t threads) noexcept nogil:
     cdef BufferRun* run = <BufferRun*>allocate_zeroed(1, sizeof(BufferRun))
     cdef bint complete
@@ -103,9 +110,10 @@ cdef inline void* buffer_create(const int64_t* settings, int32_t threads) noexce
     run.threads = threads
     complete = entry_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK
     for i in range(threads):
-        receive_size_init(&run.receivers[i].size, <uint32_t>settings[2],
-                          <uint32_t>(settings[2] + RB_STEP * settings[3]),
-                          <uint32_t>(settings[2] + RB_STEP * (settings[3] + settings[4])))
+        receive_size_init(&run.receivers[i].size, buffer_size(settings, 0),
+                          buffer_size(settings, settings[3]),
+                          buffer_size(settings, settings[3] + settings[4]))
+        run.receivers[i].size_shift = settings[5]
         run.receivers[i].buffer = receive_buffer_new(&run.books, RB_FIRST_CAPACITY)
         complete = complete and run.receivers[i].buffer is not NULL
     if not complete:
@@ -270,7 +278,8 @@ cdef inline void buffer_apply(
         buffer_receive(run, receiver, <uint32_t>call.arguments[0], result)
     elif call.code == RB_GUESS:
         # Reads of a size, and of one byte less or more: a size changes at those.
-        receive_size_record(&receiver.size, max(RB_STEP * call.arguments[0] + call.arguments[1], <int64_t>0))
+        receive_size_record(&receiver.size, max(
+            (RB_STEP * call.arguments[0] << receiver.size_shift) + call.arguments[1], <int64_t>0))
         result.words[1] = receive_size_next(&receiver.size)
     elif call.code == RB_PASS:
         result.words[1] = hands_pass(hands, &run.mailboxes[call.arguments[0]]) != 0
@@ -438,6 +447,7 @@ cdef inline void receive_buffer_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"least", 1, 64)
     table_setting(table, b"first_above", 0, 8)
     table_setting(table, b"most_above", 0, 40)
+    table_setting(table, b"size_shift", 0, 24)
     operation = table_operation(table, RB_RECEIVE, b"receive", 4, 0)
     operation_argument(operation, b"capacity", 1, 128)
     operation = table_operation(table, RB_GUESS, b"guess", 4, 0)

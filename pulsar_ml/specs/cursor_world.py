@@ -88,7 +88,7 @@ class CursorModel:
         self.lowest = UNTRACKED  # of their values
         self.durable = False  # whether one of them is
         self.changes = 0
-        self.left_at: frozenset[int] = frozenset({0})
+        self.left_at: frozenset[int] = frozenset({settings.get("start", 0)})
         self.first = self.last = 0  # numbers of moments
         # Those from which somebody may see something, from first.
         self.moments: tuple[Moment, ...] = (self.now(),)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 TRACKED, DELIVER_NOW, NO_MEMORY, CLOSED = range(4)
@@ -11,6 +11,8 @@ MOST_TIME = 2**63 - 1
 BATCH = 40  # a request for as many messages or more is one for all
 CHUNK = 64  # messages of one call of the structure
 ENTRIES = 64  # of a ledger, for single messages
+APART = 311
+LEAST_TIME = -(2**63)
 STRIDES = (1, 1, 3, 64)  # between the messages of a run
 
 
@@ -20,7 +22,17 @@ def message_time(delay: int, clock: int) -> int:
     """
     if delay >= ENTRIES:
         return MOST_TIME - (delay - ENTRIES)
-    return clock + delay
+    return max(clock + delay, LEAST_TIME)
+
+
+def clock_start(settings: Mapping[str, int]) -> int:
+    """Where clocks begin: near 0, near the smallest number, or in our days."""
+    return (0, LEAST_TIME + 40, 1 << 40)[settings["era"]] + settings["start"]
+
+
+def signed(value: int) -> int:
+    """The number as 64 bits have it."""
+    return (value + 2**63) % 2**64 - 2**63
 
 
 def positions(first: int, entries: int) -> list[int]:

@@ -18,9 +18,11 @@ from pulsar_ml.specs.delay import (
     CHUNK,
     CLOSED,
     DELIVER_NOW,
+    LEAST_TIME,
     NO_MEMORY,
     TRACKED,
     Rule,
+    clock_start,
     digest,
     message_time,
 )
@@ -145,7 +147,7 @@ class Model:
         self.tick = settings["tick"]
         self.rule = Rule(self.tick, bool(settings["strict"]))
         self.lookahead = settings["lookahead"]
-        start, apart = settings["start"], settings["clocks_apart"]
+        start, apart = clock_start(settings), settings["clocks_apart"]
         self.clocks = [start + i * apart for i in reversed(range(threads))]
         self.messages = 2 << settings["spread"]
         self.n_topics = 0
@@ -175,7 +177,7 @@ class Model:
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation != "pass_time":
             raise unknown("delayed_answers", operation)
-        self.clocks[thread] += arguments[0]
+        self.clocks[thread] = max(self.clocks[thread] + arguments[0], LEAST_TIME)
         return answer(TRACKED)
 
     def join(self, number: int) -> View:

@@ -7,15 +7,20 @@ from dataclasses import dataclass, field
 
 from pulsar_ml.specs import Answer, answer, unknown
 from pulsar_ml.specs.delay import (
+    APART,
     BATCH,
     CHUNK,
     CLOSED,
     DELIVER_NOW,
+    ENTRIES,
+    LEAST_TIME,
     MOST_TIME,
     TRACKED,
     Rule,
+    clock_start,
     digest,
     message_time,
+    signed,
 )
 
 TOPICS, SLOTS, VIEWS = 2, 3, 32
@@ -76,7 +81,7 @@ class Model:
         self.rule = Rule(self.tick, bool(settings["strict"]))
         self.lookahead = settings["lookahead"]
         self.prune_interval = settings["prune_interval"]
-        self.start = settings["start"]
+        self.start = clock_start(settings)
         self.clocks = [self.start + i * settings["clocks_apart"] for i in reversed(range(threads))]
         self.messages = 2 << settings["spread"]
         self.clock = self.start  # of the thread whose call it is
@@ -93,7 +98,7 @@ class Model:
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation == "pass_time":
-            self.clocks[thread] += arguments[0]
+            self.clocks[thread] = max(self.clocks[thread] + arguments[0], LEAST_TIME)
             return answer(TRACKED)
         self.clock = self.clocks[thread]
         slot, *rest = arguments
@@ -120,6 +125,13 @@ class Model:
 
     def call_add_many(self, view: View, entries: int, delay: int) -> Answer:
         return answer(self.add(view, range(entries), message_time(delay, self.clock)))
+
+    def call_add_apart(self, view: View, entries: int, step: int) -> Answer:
+        for number in range(entries):
+            moment = self.clock + ENTRIES + number * step % APART
+            if (status := self.add(view, [number], moment)) != TRACKED:
+                return answer(status)
+        return answer(TRACKED)
 
     def add(self, view: View, messages: Sequence[int], deliver_at: int) -> int:
         topic = view.topic
@@ -278,7 +290,7 @@ class Model:
     def call_timer(self, view: View) -> Answer:
         if view.topic.target is None:
             return answer(TRACKED, 0)
-        return answer(TRACKED, 1, view.topic.fire_at - self.start)
+        return answer(TRACKED, 1, signed(view.topic.fire_at - self.start))
 
     def call_topic(self, view: View) -> Answer:
         return answer(TRACKED, view.topic.count, len(view.topic.buckets))

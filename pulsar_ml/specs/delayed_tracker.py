@@ -7,16 +7,21 @@ from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, unknown
 from pulsar_ml.specs.delay import (
+    APART,
     BATCH,
     CHUNK,
     DELIVER_NOW,
+    ENTRIES,
+    LEAST_TIME,
     MOST_TIME,
     NO_MEMORY,
     TRACKED,
     Rule,
+    clock_start,
     digest,
     message_time,
     positions,
+    signed,
 )
 
 
@@ -31,7 +36,7 @@ class Model:
         self.tick = settings["tick"]
         self.rule = Rule(self.tick, bool(settings["strict"]))
         self.lookahead = settings["lookahead"]
-        self.start = settings["start"]
+        self.start = clock_start(settings)
         self.clocks = [self.start] * threads
         self.messages = 2 << settings["spread"]
         self.buckets: dict[int, set[int]] = {}
@@ -56,11 +61,19 @@ class Model:
             return answer(
                 self.add([arguments[0] % self.messages], message_time(arguments[1], now), now)
             )
-        if operation == "add_many":
+        if operation == "add_apart":
+            moments = [
+                now + ENTRIES + i * arguments[1] % APART for i in range(arguments[0])
+            ]
+            for number, moment in enumerate(moments):
+                if (status := self.add([number], moment, now)) != TRACKED:
+                    return answer(status)
+            return answer(TRACKED)
+        if operation in ("add_many", "add_span"):
             first, entries, delay = arguments
             return answer(self.add(positions(first, entries), message_time(delay, now), now))
         if operation == "pass_time":
-            self.clocks[thread] += arguments[0]
+            self.clocks[thread] = max(now + arguments[0], LEAST_TIME)
             return answer(TRACKED)
         if operation == "scheduled":
             taken = self.scheduled(arguments[0], now) if arguments[0] < BATCH else []
@@ -95,7 +108,7 @@ class Model:
         if operation == "timer":
             if self.target is None:
                 return answer(TRACKED, 0)
-            return answer(TRACKED, 1, self.fire_at - self.start)
+            return answer(TRACKED, 1, signed(self.fire_at - self.start))
         raise unknown("delayed_tracker", operation)
 
     def concurrent(

@@ -34,12 +34,17 @@ class Model(removal_queue.Model):
         self.rules.life = life
         return 0
 
-    def two_passes(self, words: Words, thread: int, age: int, amount: int) -> int:
-        """A time pass and a size pass take turns, each until a wrapper leaves the policy."""
+    def two_passes(self, words: Words, thread: int, age: int, amount: int, other: int) -> int:
+        """A time pass and a size pass, or two size passes, take turns, each until a wrapper leaves
+        the policy.
+        """
         self.clock += 2
         victims: list[tuple[int, int]] = []
+        first = self.clock - 1
         runs = [
-            Pass(self.clock - 1, threshold=self.clock - 1 - age, victims=victims),
+            Pass(first, target=other << self.length_shift, victims=victims)
+            if other
+            else Pass(first, threshold=first - age, victims=victims),
             Pass(self.clock, target=amount << self.length_shift, victims=victims),
         ]
         left = list(runs)

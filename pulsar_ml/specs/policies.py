@@ -259,16 +259,26 @@ class PriorityQueue(Policy):
 
 
 class LedgerScan(Policy):
-    """Each cache from its first position: by time all, by size the largest in proportion."""
+    """Each cache from its first position: by time all, by size the largest in proportion.
+
+    There is one plan of parts. A size pass makes another for the rest of its target when another
+    pass made one since.
+    """
 
     name = "ledger_scan"
+    planner: Pass | None = None
 
     def put(self, wrapper: Wrapper) -> None:
         """Nothing is queued."""
 
     def step(self, run: Pass) -> bool:
-        if run.walk is None:
-            run.walk = self.by_size(run) if run.threshold is None else self.by_time(run)
+        if run.threshold is None and self.planner is not run:
+            if run.bytes >= run.target:
+                return False
+            self.planner = run
+            run.walk = self.by_size(run)
+        elif run.walk is None:
+            run.walk = self.by_time(run)
         return next(run.walk, None) is not None
 
     def by_time(self, run: Pass) -> Iterator[Wrapper]:
@@ -282,7 +292,7 @@ class LedgerScan(Policy):
 
     def by_size(self, run: Pass) -> Iterator[Wrapper]:
         """Likewise, with the parts as they were at the first step."""
-        for cache, share in self.shares(run.target):
+        for cache, share in self.shares(run.target - run.bytes):
             freed = run.bytes
             for wrapper in cache.ascending(0, 1 << 16):
                 if run.bytes - freed >= share:

@@ -11,8 +11,8 @@ from pulsar_ml.specs import Answer, answer, unknown
 DONE, EXISTS, ABSENT, NO_MEMORY = range(4)
 
 GREATEST = 2**63 - 1
-LEDGERS = (0, 7, GREATEST)
-LATE_LEDGERS = (1, 8, GREATEST - 1)  # of the own keys of threads 32 and above
+LEDGERS = (0, 1, GREATEST)
+LATE_LEDGERS = (3, 4, GREATEST - 1)  # of the own keys of threads 32 and above
 BLOCKS = (0, 1, GREATEST >> 12)
 PAGES = (0, 1, 63)
 SHARED_SLOTS = (0, 1, 62, 63)
@@ -78,6 +78,8 @@ class Model:
             return self.iterate(which, shared_position(first), shared_position(last))
         if operation == "iterate_all":
             return self.iterate(arguments[0], (0, 0), (GREATEST, GREATEST))
+        if operation == "is_stored":
+            return answer(DONE, min(arguments) >= 0)
         if operation in ("recall", "look"):
             return answer(DONE)
         key, which = arguments

@@ -33,6 +33,7 @@ LOOKS = frozenset({"get", "hold", "dispatch"})
 REMOVALS = frozenset({"remove_range", "clear"})
 RANGES = frozenset({"read_range", "visit"})
 KEPT = frozenset({"release", "drop", "expect"})
+APART = frozenset({"open_close", "release_too_often"})  # of caches that nobody else sees
 SEQUENCE = (1 << 40) - 1  # of an incarnation, without its thread
 
 
@@ -331,7 +332,7 @@ class Model:
             self.numbers[thread] += status != NO_MEMORY
             self.refused[thread] += status == NO_MEMORY
             return result in (answer(MISMATCH), answer(NO_MEMORY))
-        if operation == "open_close" and self.scarce and status == NO_MEMORY:
+        if operation in APART and self.scarce and status == NO_MEMORY:
             return result == answer(NO_MEMORY)
         return result == answer(0)
 

@@ -28,7 +28,7 @@ class Model:
         {
             "put", "put_late", "put_foreign", "get", "hold", "release", "dispatch", "expect", "drop",
             "read_range", "visit", "exists", "remove_range", "clear", "size", "sweep", "open_close",
-            "describe", "put_alone", "over_release",
+            "describe", "release_too_often", "fill", "put_alone", "over_release",
         }
     )  # fmt: skip
 
@@ -242,6 +242,20 @@ class Model:
         return 0
 
     def open_close(self, words: Words, thread: int, caches: int) -> int:
+        return OK
+
+    def release_too_often(
+        self, words: Words, thread: int, entries: int, wrong: int, way: int
+    ) -> int:
+        return OK
+
+    def fill(self, words: Words, thread: int, cache: int, key: int, entries: int) -> int:
+        """Puts of keys that follow each other; every second one is read twice."""
+        key %= self.n_keys
+        for number in range(key, min(key + entries, self.n_keys)):
+            words[0] += self.put([0] * 4, thread, cache, number, number % 3 - 1) == OK
+            for _ in range(number % 2 * 2):
+                self.find(cache, number)
         return OK
 
     def describe(self, words: Words, thread: int, cache: int, key: int) -> int:

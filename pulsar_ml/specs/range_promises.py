@@ -37,6 +37,7 @@ PROMISES: Mapping[str, str] = {
     "sweep": "No entry is removed. The wrappers dropped were empty, and are at most as many "
     "as the entries that are gone.",
     "open_close": "The caches are the call's own. No other call sees them.",
+    "release_too_often": "As open_close.",
     "describe": "Of the entry, as exists; its expected reads are within the bounds of get. A miss says "
     "nothing: each key of the range may be empty at a moment of its own.",
     "over_release": "As get. From then on any answer about the key is legal.",

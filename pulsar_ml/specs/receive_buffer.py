@@ -72,10 +72,12 @@ class Model:
         self.takes = 0  # up to the number of objects
         self.hands: Hands[Entry] = Hands(threads)
         self.room = [FIRST_CAPACITY] * threads  # bytes left in the thread's buffer
+        self.size_shift = settings["size_shift"]
         least = settings["least"]
         first = least + STEP * settings["first_above"]
         most = first + STEP * settings["most_above"]
-        self.guesses = [Guess(least, first, most) for _ in range(threads)]
+        sizes = [min(size << self.size_shift, SIZES[-1]) for size in (least, first, most)]
+        self.guesses = [Guess(*sizes) for _ in range(threads)]
         self.slots: list[Entry | None] = [None] * SLOTS
         self.filled = [False] * SLOTS  # ever
         self.emptied = [-1] * SLOTS  # the thread that took out of each last
@@ -89,7 +91,8 @@ class Model:
             self.room[thread] = arguments[0]
             return DONE, 0
         if operation == "guess":
-            self.guesses[thread].record(max(STEP * arguments[0] + arguments[1], 0))
+            read = (STEP * arguments[0] << self.size_shift) + arguments[1]
+            self.guesses[thread].record(max(read, 0))
             return DONE, self.guesses[thread].next()
         if operation == "pass_on":
             return DONE, self.hands.exchange(thread, arguments[0])

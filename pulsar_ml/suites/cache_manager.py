@@ -28,6 +28,7 @@ SUITE = Suite(
         "clear": 1,
         "sweep": 2,
         "open_close": 2,
+        "release_too_often": 2,
         "tick": 8,
         "trigger": 6,
         "evict": 6,
@@ -72,5 +73,7 @@ SUITE = Suite(
         ),
     ),
     # Each call of serve starts a thread, and the engine follows 63 in all.
-    alone=ControlledSize(threads=(1, 1), operations=(20, 200), left_out=("serve",)),
+    alone=ControlledSize(
+        threads=(1, 1), operations=(20, 200), left_out=("serve",), added={"fill": 4}
+    ),
 )

@@ -36,6 +36,7 @@ SUITE = Suite(
         },
         # Most delays end within what a few calls let pass, and clocks differ by more than that.
         spans={"delay": (0, 24), "milliseconds": (4, 40)},
+        kinds=("era",),
         settings={"clocks_apart": (4, 40), "start": (0, 40), "tick": (0, 8)},
         lives=(
             ("add", "pass_time", "fire"),
@@ -50,12 +51,14 @@ SUITE = Suite(
     alone=ControlledSize(
         operations=(20, 400),
         spans={"entries": (1, 40)},
+        kinds=("era",),
         sources=("add", "add_many"),
         mix={
             "open": 4,
             "close": 1,
             "add": 24,
             "add_many": 4,
+            "add_apart": 2,
             "pass_time": 8,
             "scheduled": 8,
             "has_message": 3,

@@ -18,6 +18,7 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("add",),
         operations=(3, 7),
+        kinds=("era",),
         mix={
             "add": 12,
             "pass_time": 8,
@@ -37,6 +38,7 @@ SUITE = Suite(
         operations=(50, 500),
         spans={"entries": (1, 60)},
         settings={"tick": (0, 5)},
+        kinds=("era",),
         # A time comes and the timer fires, before and after messages; a tracker is used again.
         lives=(
             ("add", "pass_time", "fire", "add", "timer"),
@@ -47,6 +49,8 @@ SUITE = Suite(
         mix={
             "add": 100,
             "add_many": 12,
+            "add_span": 1,
+            "add_apart": 3,
             "pass_time": 30,
             "scheduled": 10,
             "has_message": 5,

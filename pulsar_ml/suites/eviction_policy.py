@@ -22,8 +22,11 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         kinds=("policy",),
-        # A few calls put a few entries: passes end and stop among them.
-        spans={"slice": (1, 3), "age": (0, 3), "bytes": (40, 300)},
+        # A few calls put a few entries: passes end and stop among them. A chunk of the pool has room
+        # for 16 caches.
+        spans={
+            "slice": (1, 3), "age": (0, 3), "bytes": (40, 300), "other": (0, 300), "caches": (8, 20),
+        },
         lives=(
             ("put", "put", "put", "free", "expire"),
             ("put", "put", "expire", "free", "put"),
@@ -41,6 +44,9 @@ SUITE = Suite(
         lives=(
             # Two passes take turns, each with entries that the other one would remove next.
             ("put", "put", "put", "put", "put", "put", "put", "put", "two_passes"),
+            ("fill", "fill", "two_passes"),
+            ("fill", "free", "free", "fill", "expire"),
         ),
+        added={"fill": 8},
     ),
-)
+)  # fmt: skip

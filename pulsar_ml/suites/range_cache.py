@@ -33,4 +33,5 @@ SUITE = Suite(
             ("put", "clear", "put"),
         ),
     ),
+    alone=ControlledSize(threads=(1, 1), operations=(20, 200), added={"fill": 4}),
 )

@@ -48,7 +48,10 @@ def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
         seed,
         threads=(1, 1),
         operations=size.operations,
-        mix={one.name: weight for one, weight in weights if one.name not in size.left_out},
+        mix={
+            **{one.name: weight for one, weight in weights if one.name not in size.left_out},
+            **size.added,
+        },
         sources=size.sources or suite.controlled.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds or suite.controlled.kinds,

@@ -24,6 +24,8 @@ class ControlledSize:
         lives: sequences of operations in the life of one thing, such as put, remove and put again.
             In half of the programs a thread makes the calls of one, and others meet it; a thread
             that is alone makes the calls of several, one after the other.
+        added: operation name -> weight, of operations beside the mix. Programs of one thread have
+            many calls in one, whose answers only the exact model knows.
         spans: argument name -> range that replaces that of the operations, and lies within it.
     """
 
@@ -35,6 +37,7 @@ class ControlledSize:
     sources: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     lives: tuple[tuple[str, ...], ...] = ()
+    added: Mapping[str, int] = field(default_factory=dict)
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
 
 
