@@ -21,7 +21,7 @@ from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start,
     violate,
 )
-from pulsar_ml.structures.ack_ranges cimport ACK_NO_MEMORY, AckChange
+from pulsar_ml.structures.ack_ranges cimport AckChange
 from pulsar_ml.structures.ack_state cimport (
     DispatchKind, ack_state_add, ack_state_add_all, ack_state_add_index, ack_state_add_up_to,
     ack_state_configure, ack_state_contains, ack_state_contains_index, ack_state_end_ledger,
@@ -33,7 +33,6 @@ from pulsar_ml.sync.atomics cimport (
     i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, u32_load_relaxed, u32_store_relaxed,
     u8_load_acquire,
 )
-from pulsar_ml.sync.memory cimport allocate, release
 
 
 cdef inline AckChange ack_entry(AckRun* run, int64_t number, uint32_t* resumed) noexcept nogil:
@@ -48,22 +47,18 @@ cdef inline AckChange ack_entry(AckRun* run, int64_t number, uint32_t* resumed) 
 # ack_entries(ledger, entry, pattern): up to four entries at a distance, up to the end of the log.
 # words: kinds resumed, entries of the call that were acknowledged, new ones among them.
 cdef inline void ack_entries_at_once(
-    AckRun* run, const PmlCall* call, int64_t number, uint32_t* resumed, PmlResult* result
+    AckRun* run, int32_t thread, const PmlCall* call, int64_t number, uint32_t* resumed, PmlResult* result
 ) noexcept nogil:
     cdef int64_t apart = (1 + call.arguments[2] // AK_AT_ONCE) * AK_BATCH
     cdef int64_t count = min(1 + call.arguments[2] % AK_AT_ONCE, (AK_INDEXES - 1 - number) // apart + 1)
-    # As long as they are: the state is to look at no other.
-    cdef Position* at = <Position*>allocate(<size_t>count * sizeof(Position))
+    # At the end of the list's memory: the state is to look at nothing behind them.
+    cdef Position* at = run.lists[thread] + (AK_AT_ONCE - count)
     cdef int64_t i
-    if at is NULL:
-        result.status = ACK_NO_MEMORY
-        return
     for i in range(count):
         at[i] = ack_at(number + i * apart)
         ack_remember(run.requested, number + i * apart, number + i * apart + AK_BATCH)
     result.status = ack_state_add_all(
         &run.state, at, count, &result.words[1], &result.words[2], resumed)
-    release(at)
     for i in range(result.words[1]):
         ack_remember(run.done, number + i * apart, number + i * apart + AK_BATCH)
 
@@ -86,13 +81,15 @@ cdef inline bint ack_dispatch(AckRun* run, int64_t kind) noexcept nogil:
     return False
 
 
-cdef inline void ack_write(AckRun* run, const PmlCall* call, PmlResult* result) noexcept nogil:
+cdef inline void ack_write(
+    AckRun* run, int32_t thread, const PmlCall* call, PmlResult* result
+) noexcept nogil:
     cdef int64_t number = ack_number(call)
     cdef uint32_t resumed = 0
     if call.code == AK_ENTRY:
         result.status = ack_entry(run, number, &resumed)
     elif call.code == AK_ENTRIES_AT_ONCE:
-        ack_entries_at_once(run, call, number, &resumed, result)
+        ack_entries_at_once(run, thread, call, number, &resumed, result)
     elif call.code == AK_INDEX:
         number += call.arguments[2]
         ack_remember(run.requested, number, number + 1)
@@ -164,7 +161,7 @@ cdef inline void ack_apply(
                     number // AK_BATCH, 0)
         result.words[0] = seen
     else:
-        ack_write(run, call, result)
+        ack_write(run, thread, call, result)
 
 
 cdef inline void ack_check(void* instance, PmlViolation* violation) noexcept nogil:

@@ -210,4 +210,5 @@ cdef inline void ack_apart(
         ack_check_places(&state, added, call.arguments[2], violation)
         if not ack_check_refused(&state, violation):
             result.status = ACK_NO_MEMORY
+            result.words[0] = result.words[1] = 0
     ack_state_destroy(&state)

@@ -59,6 +59,8 @@ cdef enum:
 cdef struct AckRun:
     AckState state
     AckLimits limits
+    Position** lists        # of each thread, for the entries of one call
+    int32_t threads
     pml_u8[54] requested
     pml_u8[54] done
     # By kind: how often its dispatcher was let go on, and how often it has to be by the end.
@@ -66,9 +68,28 @@ cdef struct AckRun:
     pml_i64[3] owed
 
 
+cdef inline void ack_run_free(AckRun* run) noexcept nogil:
+    cdef int32_t i
+    for i in range(run.threads):
+        release(run.lists[i])
+    release(run.lists)
+    release(run)
+
+
 cdef inline void* ack_run_create(const int64_t* settings, int32_t threads) noexcept nogil:
+    cdef int32_t i
     cdef AckRun* run = <AckRun*>allocate_zeroed(1, sizeof(AckRun))
     if run is NULL:
+        return NULL
+    run.lists = <Position**>allocate_zeroed(<size_t>threads, sizeof(Position*))
+    run.threads = threads if run.lists is not NULL else 0
+    for i in range(run.threads):
+        run.lists[i] = <Position*>allocate_zeroed(AK_AT_ONCE, sizeof(Position))
+        if run.lists[i] is NULL:
+            run.threads = i
+            break
+    if not run.threads or run.threads < threads:
+        ack_run_free(run)
         return NULL
     run.limits.max_bytes = settings[1] if settings[0] else 0
     run.limits.max_ranges = settings[2]
@@ -80,7 +101,7 @@ cdef inline void* ack_run_create(const int64_t* settings, int32_t threads) noexc
 
 cdef inline void ack_run_destroy(void* instance) noexcept nogil:
     ack_state_destroy(&(<AckRun*>instance).state)
-    release(instance)
+    ack_run_free(<AckRun*>instance)
 
 
 cdef inline Position ack_at(int64_t number) noexcept nogil:

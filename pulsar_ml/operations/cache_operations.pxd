@@ -31,7 +31,7 @@ from pulsar_ml.structures.position cimport position
 from pulsar_ml.structures.position_map cimport MapCursor, map_find
 from pulsar_ml.structures.range_cache cimport Removed, range_cache_cursor
 from pulsar_ml.structures.stamped_lock cimport stamped_optimistic
-from pulsar_ml.structures.status cimport PML_EXISTS, PML_OK
+from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK
 from pulsar_ml.sync.atomics cimport i64_fetch_add_relaxed
 
 
@@ -328,8 +328,8 @@ cdef inline void range_fill(
     for i in range(key, min(key + entries, world.n_keys)):
         put = PmlResult(PML_OK, [0, 0, 0, 0])
         range_put(world, thread, cache, i, i % 3 - 1, 0, &put, violation)
-        if put.status != PML_OK and put.status != PML_EXISTS:
-            result.status = put.status
+        if put.status == PML_NO_MEMORY:
+            result.status = RANGE_NO_MEMORY
             return
         result.words[0] += put.status == PML_OK
         for j in range(i % 2 * 2):

@@ -62,9 +62,7 @@ class Model:
                 self.add([arguments[0] % self.messages], message_time(arguments[1], now), now)
             )
         if operation == "add_apart":
-            moments = [
-                now + ENTRIES + i * arguments[1] % APART for i in range(arguments[0])
-            ]
+            moments = [now + ENTRIES + i * arguments[1] % APART for i in range(arguments[0])]
             for number, moment in enumerate(moments):
                 if (status := self.add([number], moment, now)) != TRACKED:
                     return answer(status)

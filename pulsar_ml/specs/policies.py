@@ -38,6 +38,7 @@ class Pass:
     begun: bool = False
     second: bool = False
     end: int = 0
+    plan: int = 0  # the number of the plan that it follows
     walk: Iterator[Wrapper] | None = None
     kept: list[Wrapper] = field(default_factory=list)  # in the stash; it does not come back to them
 
@@ -266,16 +267,17 @@ class LedgerScan(Policy):
     """
 
     name = "ledger_scan"
-    planner: Pass | None = None
+    plans = 0
 
     def put(self, wrapper: Wrapper) -> None:
         """Nothing is queued."""
 
     def step(self, run: Pass) -> bool:
-        if run.threshold is None and self.planner is not run:
+        if run.threshold is None and (run.walk is None or run.plan != self.plans):
             if run.bytes >= run.target:
                 return False
-            self.planner = run
+            self.plans += 1
+            run.plan = self.plans
             run.walk = self.by_size(run)
         elif run.walk is None:
             run.walk = self.by_time(run)

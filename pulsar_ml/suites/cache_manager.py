@@ -74,6 +74,9 @@ SUITE = Suite(
     ),
     # Each call of serve starts a thread, and the engine follows 63 in all.
     alone=ControlledSize(
-        threads=(1, 1), operations=(20, 200), left_out=("serve",), added={"fill": 4}
+        threads=(1, 1),
+        operations=(20, 200),
+        left_out=("serve",),
+        added={"fill": 2},
     ),
 )

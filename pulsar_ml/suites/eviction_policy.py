@@ -44,9 +44,8 @@ SUITE = Suite(
         lives=(
             # Two passes take turns, each with entries that the other one would remove next.
             ("put", "put", "put", "put", "put", "put", "put", "put", "two_passes"),
-            ("fill", "fill", "two_passes"),
-            ("fill", "free", "free", "fill", "expire"),
         ),
+        sources=("put", "fill"),
         added={"fill": 8},
     ),
 )  # fmt: skip

@@ -33,5 +33,7 @@ SUITE = Suite(
             ("put", "clear", "put"),
         ),
     ),
-    alone=ControlledSize(threads=(1, 1), operations=(20, 200), added={"fill": 4}),
+    alone=ControlledSize(
+        threads=(1, 1), operations=(20, 200), sources=("put", "fill"), added={"fill": 4}
+    ),
 )

@@ -26,7 +26,15 @@ TestMachine = machine_test("delayed_manager", also=("add_many",))
 
 
 def started(**settings: int) -> Pair:
-    chosen = {"tick": 10, "strict": 0, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5, "era": 0}
+    chosen = {
+        "tick": 10,
+        "strict": 0,
+        "lookahead": 0,
+        "start": 0,
+        "prune_interval": 0,
+        "spread": 5,
+        "era": 0,
+    }
     chosen |= {"ledger_bits": 17, "clocks_apart": 0}
     return Pair("delayed_manager", chosen | settings)
 
@@ -234,7 +242,15 @@ def test_a_trigger_after_the_close_is_noticed() -> None:
 
 # The judge of concurrent answers: what it accepts and refuses.
 
-SETTINGS = {"tick": 1, "strict": 1, "lookahead": 0, "start": 0, "prune_interval": 0, "spread": 5, "era": 0}
+SETTINGS = {
+    "tick": 1,
+    "strict": 1,
+    "lookahead": 0,
+    "start": 0,
+    "prune_interval": 0,
+    "spread": 5,
+    "era": 0,
+}
 SETTINGS |= {"ledger_bits": 17, "clocks_apart": 0}
 
 
