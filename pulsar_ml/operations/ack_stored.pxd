@@ -168,7 +168,8 @@ cdef inline bint ack_check_refused(AckState* state, PmlViolation* violation) noe
     ack_expect_refused(ack_state_add(state, position(1, beyond + 1), &resumed), violation)
     ack_expect_refused(ack_state_add_up_to(state, position(1, beyond + 1), &resumed), violation)
     ack_expect_refused(ack_state_add_index(state, position(1, beyond + 1), AK_BATCH, 0, &resumed), violation)
-    ack_expect_refused(ack_state_add_index(state, position(1, beyond), AK_BATCH, AK_BATCH, &resumed), violation)
+    ack_expect_refused(
+        ack_state_add_index(state, position(1, beyond), AK_BATCH, AK_BATCH, &resumed), violation)
     ack_expect_refused(ack_state_add_index(state, position(1, beyond), AK_BATCH, -1, &resumed), violation)
     expect_equal(violation, b"AR-1", b"ranges after refused calls", state.acks.ranges.count, ranges)
     expect_equal(violation, b"AS-1", b"bytes after refused calls", i64_load_relaxed(&state.size), size)

@@ -403,7 +403,8 @@ cdef inline bint range_common_apply(
     elif call.code == RANGE_OPEN_CLOSE:
         range_open_close(world, call.arguments[0], result)
     elif call.code == RANGE_RELEASE_TOO_OFTEN:
-        range_release_too_often(world, call.arguments[0], call.arguments[1], call.arguments[2], result, violation)
+        range_release_too_often(
+            world, call.arguments[0], call.arguments[1], call.arguments[2], result, violation)
     elif call.code == RANGE_FILL:
         range_fill(world, thread, cache, key, third, result, violation)
     elif call.code == RANGE_DESCRIBE:

@@ -10,9 +10,10 @@ from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
-    DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
-    delay_inspect_table, delay_latest, delay_note_time, delay_notes_init, delay_number, delay_position,
-    delay_later, delay_since, delay_start, delay_take, delay_time, delay_time_apart, raise_to,
+    DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks,
+    DelayNotes, delay_clocks_init, delay_inspect_table, delay_latest, delay_note_time,
+    delay_notes_init, delay_number, delay_position, delay_later, delay_since, delay_start,
+    delay_take, delay_time, delay_time_apart, raise_to,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
@@ -200,30 +201,22 @@ cdef inline int64_t manager_run_open(ManagerRun* run, int64_t slot, int64_t* fre
     return status
 
 
+# With a step each message is due at a moment of its own.
 cdef inline void manager_run_add(
-    ManagerRun* run, ViewNote* note, int64_t first, int64_t entries, int64_t deliver_at, int64_t now,
-    PmlResult* result
+    ManagerRun* run, ViewNote* note, int64_t first, int64_t entries, int64_t deliver_at, int64_t step,
+    int64_t now, PmlResult* result
 ) noexcept nogil:
     cdef DelayNotes* notes = &run.notes[note.topic]
     cdef int64_t number
     for number in range(first, first + entries):
+        if step:
+            deliver_at = delay_time_apart(number, step, now)
         delay_note_time(notes, number, deliver_at)
         result.status = delayed_view_add(note.view, delay_position(notes, number), deliver_at, now)
         if result.status != DELAY_TRACKED:
             break
         if number < DELAY_NOTED:
             u8_store_relaxed(&note.added[number], 1)
-
-
-# add_apart(view, entries, step): the first so many messages, each due at a moment of its own.
-cdef inline void manager_run_add_apart(
-    ManagerRun* run, ViewNote* note, int64_t entries, int64_t step, int64_t now, PmlResult* result
-) noexcept nogil:
-    cdef int64_t number
-    for number in range(entries):
-        manager_run_add(run, note, number, 1, delay_time_apart(number, step, now), now, result)
-        if result.status != DELAY_TRACKED:
-            break
 
 
 cdef inline void manager_run_scheduled(
@@ -288,11 +281,11 @@ cdef inline void manager_of_view(
     cdef int64_t at = 0
     if call.code == DV_ADD:
         manager_run_add(run, note, call.arguments[1] % run.messages, 1, delay_time(call.arguments[2], now),
-                        now, result)
+                        0, now, result)
     elif call.code == DV_ADD_MANY:
-        manager_run_add(run, note, 0, call.arguments[1], delay_time(call.arguments[2], now), now, result)
+        manager_run_add(run, note, 0, call.arguments[1], delay_time(call.arguments[2], now), 0, now, result)
     elif call.code == DV_ADD_APART:
-        manager_run_add_apart(run, note, call.arguments[1], call.arguments[2], now, result)
+        manager_run_add(run, note, 0, call.arguments[1], 0, call.arguments[2], now, result)
     elif call.code == DV_CLOSE:
         i32_store_relaxed(&run.notes[note.topic].taken, 1)
         if delayed_view_close(view):
@@ -447,6 +440,15 @@ cdef inline void manager_check(void* instance, PmlViolation* violation) noexcept
     expect_equal(violation, b"OP-1", b"buckets in use", pool_in_use(&run.factory.buckets), 0)
 
 
+# An operation of a view.
+cdef inline PmlOperation* view_operation(
+    SubjectTable* table, int32_t code, const char* name, int32_t weight
+) noexcept nogil:
+    cdef PmlOperation* operation = table_operation(table, code, name, weight, 0)
+    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    return operation
+
+
 cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     cdef PmlOperation* operation
     table_start(table, b"delayed_manager", b"Delayed messages of topics, once for all their subscriptions.",
@@ -461,46 +463,31 @@ cdef inline void delayed_manager_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"clocks_apart", 0, 40)
     table_setting(table, b"block_end", 0, 3 * DELAY_NOTED)
     table_setting(table, b"era", 0, DELAY_ERAS - 1)
-    operation = table_operation(table, DV_OPEN, b"open", 3, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_CLOSE, b"close", 1, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_ADD, b"add", 20, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    view_operation(table, DV_OPEN, b"open", 3)
+    view_operation(table, DV_CLOSE, b"close", 1)
+    operation = view_operation(table, DV_ADD, b"add", 20)
     operation_argument(operation, b"message", 0, DELAY_NOTED - 1)
     operation_argument(operation, b"delay", -3, DELAY_NOTED + 3)
     operation = table_operation(table, DV_PASS_TIME, b"pass_time", 8, 0)
     operation_argument(operation, b"milliseconds", 0, 40)
-    operation = table_operation(table, DV_SCHEDULED, b"scheduled", 10, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    operation = view_operation(table, DV_SCHEDULED, b"scheduled", 10)
     operation_argument(operation, b"most", 0, DELAY_BATCH)
-    operation = table_operation(table, DV_HAS_MESSAGE, b"has_message", 5, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_COUNT, b"count", 3, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    view_operation(table, DV_HAS_MESSAGE, b"has_message", 5)
+    operation = view_operation(table, DV_COUNT, b"count", 3)
     operation_argument(operation, b"enough", 1, 40)
-    operation = table_operation(table, DV_SHOULD_PAUSE, b"should_pause", 2, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_CLEAR, b"clear", 1, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_MARK_DELETE, b"mark_delete", 8, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    view_operation(table, DV_SHOULD_PAUSE, b"should_pause", 2)
+    view_operation(table, DV_CLEAR, b"clear", 1)
+    operation = view_operation(table, DV_MARK_DELETE, b"mark_delete", 8)
     operation_argument(operation, b"message", 0, DELAY_NOTED - 1)
-    operation = table_operation(table, DV_SET_TICK, b"set_tick", 1, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    operation = view_operation(table, DV_SET_TICK, b"set_tick", 1)
     operation_argument(operation, b"tick", 0, 40)
-    operation = table_operation(table, DV_FIRE, b"fire", 6, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_TIMER, b"timer", 2, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_TOPIC, b"topic", 3, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
-    operation = table_operation(table, DV_ADD_MANY, b"add_many", 0, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    view_operation(table, DV_FIRE, b"fire", 6)
+    view_operation(table, DV_TIMER, b"timer", 2)
+    view_operation(table, DV_TOPIC, b"topic", 3)
+    operation = view_operation(table, DV_ADD_MANY, b"add_many", 0)
     operation_argument(operation, b"entries", 1, 300)
     operation_argument(operation, b"delay", 0, DELAY_NOTED - 1)
-    operation = table_operation(table, DV_ADD_APART, b"add_apart", 0, 0)
-    operation_argument(operation, b"view", 0, DV_SLOTS - 1)
+    operation = view_operation(table, DV_ADD_APART, b"add_apart", 0)
     operation_argument(operation, b"apart", 1, DELAY_APART)
     operation_argument(operation, b"step", 1, DELAY_APART - 1)
     table_operation(table, DV_MISCOUNT, b"miscount", 0, 0)

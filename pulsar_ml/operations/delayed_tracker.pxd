@@ -7,9 +7,10 @@ from libc.string cimport memset
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
-    DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks, DelayNotes, delay_clocks_init,
-    delay_inspect_bucket, delay_latest, delay_note_time, delay_notes_init, delay_position, delay_stride,
-    delay_later, delay_since, delay_start, delay_take, delay_time, delay_time_apart, raise_to,
+    DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks,
+    DelayNotes, delay_clocks_init, delay_inspect_bucket, delay_latest, delay_note_time,
+    delay_notes_init, delay_position, delay_stride, delay_later, delay_since, delay_start,
+    delay_take, delay_time, delay_time_apart, raise_to,
 )
 from pulsar_ml.operations.support cimport (
     SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,

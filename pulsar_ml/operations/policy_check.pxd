@@ -67,7 +67,7 @@ cdef inline void stash_check(const Stash* stash, PmlViolation* violation) noexce
                  <int64_t>ring_count(&stash.ring) - values)
 
 
-# After a pass that went through the stash while nobody else made holes: they are half of it at most.
+# After a pass that went through the stash while nobody else made holes: half of it at most are.
 cdef inline void stash_check_trimmed(const EvictionPolicy* policy, PmlViolation* violation) noexcept nogil:
     cdef const Stash* stash = <const Stash*>policy.base.state
     if policy.row.held == stash_held and 2 * stash.holes > ring_count(&stash.ring):

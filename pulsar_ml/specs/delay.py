@@ -22,12 +22,23 @@ def message_time(delay: int, clock: int) -> int:
     """
     if delay >= ENTRIES:
         return MOST_TIME - (delay - ENTRIES)
-    return max(clock + delay, LEAST_TIME)
+    return later(clock, delay)
 
 
 def clock_start(settings: Mapping[str, int]) -> int:
     """Where clocks begin: near 0, near the smallest number, or in our days."""
     return (0, LEAST_TIME + 40, 1 << 40)[settings["era"]] + settings["start"]
+
+
+def clocks_of(settings: Mapping[str, int], threads: int) -> list[int]:
+    """The clocks of the manager's threads; each is ahead of the next one's."""
+    start, apart = clock_start(settings), settings["clocks_apart"]
+    return [start + i * apart for i in reversed(range(threads))]
+
+
+def later(clock: int, milliseconds: int) -> int:
+    """A clock that went on or stepped back, and stayed a number."""
+    return max(clock + milliseconds, LEAST_TIME)
 
 
 def signed(value: int) -> int:

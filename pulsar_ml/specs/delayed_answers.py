@@ -12,17 +12,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
-from pulsar_ml.specs import Answer, answer, delayed_manager, unknown
+from pulsar_ml.specs import Answer, answer, delay, delayed_manager, unknown
 from pulsar_ml.specs.delay import (
     BATCH,
     CHUNK,
     CLOSED,
     DELIVER_NOW,
-    LEAST_TIME,
     NO_MEMORY,
     TRACKED,
     Rule,
-    clock_start,
     digest,
     message_time,
 )
@@ -147,8 +145,7 @@ class Model:
         self.tick = settings["tick"]
         self.rule = Rule(self.tick, bool(settings["strict"]))
         self.lookahead = settings["lookahead"]
-        start, apart = clock_start(settings), settings["clocks_apart"]
-        self.clocks = [start + i * apart for i in reversed(range(threads))]
+        self.clocks = delay.clocks_of(settings, threads)
         self.messages = 2 << settings["spread"]
         self.n_topics = 0
         self.current: list[Topic | None] = [None] * TOPICS
@@ -177,7 +174,7 @@ class Model:
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation != "pass_time":
             raise unknown("delayed_answers", operation)
-        self.clocks[thread] = max(self.clocks[thread] + arguments[0], LEAST_TIME)
+        self.clocks[thread] = delay.later(self.clocks[thread], arguments[0])
         return answer(TRACKED)
 
     def join(self, number: int) -> View:

@@ -13,12 +13,13 @@ from pulsar_ml.specs.delay import (
     CLOSED,
     DELIVER_NOW,
     ENTRIES,
-    LEAST_TIME,
     MOST_TIME,
     TRACKED,
     Rule,
     clock_start,
+    clocks_of,
     digest,
+    later,
     message_time,
     signed,
 )
@@ -82,7 +83,7 @@ class Model:
         self.lookahead = settings["lookahead"]
         self.prune_interval = settings["prune_interval"]
         self.start = clock_start(settings)
-        self.clocks = [self.start + i * settings["clocks_apart"] for i in reversed(range(threads))]
+        self.clocks = clocks_of(settings, threads)
         self.messages = 2 << settings["spread"]
         self.clock = self.start  # of the thread whose call it is
         self.topics: dict[int, Topic] = {}
@@ -98,7 +99,7 @@ class Model:
 
     def step(self, operation: str, arguments: Sequence[int], *, thread: int = 0) -> Answer:
         if operation == "pass_time":
-            self.clocks[thread] = max(self.clocks[thread] + arguments[0], LEAST_TIME)
+            self.clocks[thread] = later(self.clocks[thread], arguments[0])
             return answer(TRACKED)
         self.clock = self.clocks[thread]
         slot, *rest = arguments

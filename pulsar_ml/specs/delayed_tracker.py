@@ -12,13 +12,13 @@ from pulsar_ml.specs.delay import (
     CHUNK,
     DELIVER_NOW,
     ENTRIES,
-    LEAST_TIME,
     MOST_TIME,
     NO_MEMORY,
     TRACKED,
     Rule,
     clock_start,
     digest,
+    later,
     message_time,
     positions,
     signed,
@@ -71,7 +71,7 @@ class Model:
             first, entries, delay = arguments
             return answer(self.add(positions(first, entries), message_time(delay, now), now))
         if operation == "pass_time":
-            self.clocks[thread] = max(now + arguments[0], LEAST_TIME)
+            self.clocks[thread] = later(now, arguments[0])
             return answer(TRACKED)
         if operation == "scheduled":
             taken = self.scheduled(arguments[0], now) if arguments[0] < BATCH else []

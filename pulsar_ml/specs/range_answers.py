@@ -15,7 +15,7 @@ from typing import ClassVar
 
 from pulsar_ml.specs import Answer, answer, range_cache
 from pulsar_ml.specs.cached import EVICTED
-from pulsar_ml.specs.range_promises import PROMISES
+from pulsar_ml.specs.range_promises import APART, PROMISES
 from pulsar_ml.specs.range_spans import Key, Span
 
 Exact = range_cache.Model  # judges programs of one thread
@@ -33,7 +33,6 @@ LOOKS = frozenset({"get", "hold", "dispatch"})
 REMOVALS = frozenset({"remove_range", "clear"})
 RANGES = frozenset({"read_range", "visit"})
 KEPT = frozenset({"release", "drop", "expect"})
-APART = frozenset({"open_close", "release_too_often"})  # of caches that nobody else sees
 SEQUENCE = (1 << 40) - 1  # of an incarnation, without its thread
 
 

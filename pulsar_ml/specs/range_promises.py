@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+APART = frozenset({"open_close", "release_too_often"})  # of caches that nobody else sees
+
 PROMISES: Mapping[str, str] = {
     "put": "OK: the position was free at one moment of the call. EXISTS: it was taken at one "
     "moment, perhaps by an entry that was removed since, but not by one that the caller "

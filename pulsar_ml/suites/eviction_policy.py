@@ -22,8 +22,8 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         kinds=("policy",),
-        # A few calls put a few entries: passes end and stop among them. A chunk of the pool has room
-        # for 16 caches.
+        # A few calls put a few entries: passes end and stop among them. A chunk of
+        # the pool has room for 16 caches.
         spans={
             "slice": (1, 3), "age": (0, 3), "bytes": (40, 300), "other": (0, 300), "caches": (8, 20),
         },

@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from tests.house.architecture_rules import Sources, under
 from tests.house.native_rules import strip
 
-# Functions that no operation reaches, and the tests that call them instead.
-ELSEWHERE: Mapping[str, str] = {
-    "position_is_stored": "tests/core/test_positions.py",
-}
 FUNCTION = re.compile(r"^cdef (?:inline )?[^(=\n]*?\b(\w+)\(", re.MULTILINE)
 CIMPORT = re.compile(r"^from [\w.]+ cimport (\([^)]*\)|[^\n]*)", re.MULTILINE)
 
@@ -42,15 +38,7 @@ def native_functions_are_exercised(sources: Sources) -> list[str]:
         name = waiting.pop()
         reached.add(name)
         waiting |= (calls[name] & set(places)) - reached
-    found = [
+    return [
         f"{places[name]}: no operation of a suite reaches {name}; add one, with a step of its model"
-        for name in sorted(set(places) - reached - set(ELSEWHERE))
+        for name in sorted(set(places) - reached)
     ]
-    found += [
-        f"{name} is reached by an operation now; take it out of ELSEWHERE"
-        for name in sorted(set(ELSEWHERE) & reached)
-    ]
-    for name, test in ELSEWHERE.items():
-        if name in places and test not in sources:
-            found.append(f"{test}, which should call {name}, does not exist")
-    return found

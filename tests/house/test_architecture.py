@@ -194,11 +194,6 @@ BREACHES: list[tuple[Rule, list[Sources]]] = [
         {STRUCTURE: "cdef inline void f() noexcept nogil:\n    pass\n"},
         {STRUCTURE: "cdef inline void f() noexcept nogil:\n    f()\n",
          "pulsar_ml/operations/thing.pxd": "from pulsar_ml.structures.thing cimport f\n\n# f\n"},
-        {STRUCTURE: "cdef inline bint position_is_stored(int p) noexcept nogil:\n    return p\n",
-         "tests/core/test_positions.py": "",
-         "pulsar_ml/operations/thing.pxd":
-            "cdef inline void g() noexcept nogil:\n    position_is_stored(1)\n"},
-        {STRUCTURE: "cdef inline bint position_is_stored(int p) noexcept nogil:\n    return p\n"},
     ]),
     (native.native_code_raises_nothing, [
         {STRUCTURE: "cdef inline void f() noexcept nogil:\n    raise ValueError\n"},
