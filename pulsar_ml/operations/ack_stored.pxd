@@ -14,11 +14,11 @@ from pulsar_ml.structures.ack_codec cimport (
 )
 from pulsar_ml.structures.ack_ranges cimport ACK_INVALID, ACK_NO_MEMORY, AckChange
 from pulsar_ml.structures.ack_state cimport (
-    ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, AckState, ack_state_add, ack_state_add_index,
-    ack_state_add_up_to, ack_state_contains, ack_state_destroy, ack_state_encode, ack_state_end_ledger,
+    ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, AckState, ack_state_add, ack_state_add_all,
+    ack_state_add_index,    ack_state_add_up_to, ack_state_contains, ack_state_destroy, ack_state_encode, ack_state_end_ledger,
     ack_state_init, ack_state_restore,
 )
-from pulsar_ml.structures.position cimport position
+from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport i64_load_relaxed
 from pulsar_ml.sync.memory cimport release
@@ -151,6 +151,8 @@ cdef inline bint ack_check_refused(AckState* state, PmlViolation* violation) noe
     cdef int64_t beyond = 2 * AK_SPREAD
     cdef int64_t ranges = state.acks.ranges.count
     cdef int64_t size = i64_load_relaxed(&state.size)
+    cdef Position[2] several
+    cdef int64_t done, added
     cdef AckChange change = ack_state_end_ledger(state, position(1, 0), 2, &resumed)
     # Ranges are left, so something behind the first entry is acknowledged.
     if ranges:
@@ -171,6 +173,11 @@ cdef inline bint ack_check_refused(AckState* state, PmlViolation* violation) noe
     ack_expect_refused(
         ack_state_add_index(state, position(1, beyond), AK_BATCH, AK_BATCH, &resumed), violation)
     ack_expect_refused(ack_state_add_index(state, position(1, beyond), AK_BATCH, -1, &resumed), violation)
+    # All entries of a call are refused for one of them.
+    several[0] = position(1, beyond)
+    several[1] = position(1, beyond + 1)
+    ack_expect_refused(ack_state_add_all(state, several, 2, &done, &added, &resumed), violation)
+    expect_equal(violation, b"AR-1", b"entries added by a refused call", added, 0)
     expect_equal(violation, b"AR-1", b"ranges after refused calls", state.acks.ranges.count, ranges)
     expect_equal(violation, b"AS-1", b"bytes after refused calls", i64_load_relaxed(&state.size), size)
     if ack_state_add_index(state, position(1, beyond), AK_BATCH, 0, &resumed) == ACK_NO_MEMORY:
@@ -191,7 +198,7 @@ cdef inline void ack_apart(
     const AckRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef AckState state
-    cdef bint[311] added
+    cdef bint[701] added
     cdef uint32_t resumed = 0
     cdef int64_t i, place
     for place in range(AK_SPREAD):

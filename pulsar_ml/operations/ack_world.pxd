@@ -26,7 +26,7 @@ cdef enum:
     AK_INDEXES = 54         # all messages: the bits of a word
     AK_KINDS = 3            # of dispatch
     AK_AT_ONCE = 4          # entries of one call
-    AK_SPREAD = 311         # a prime: its multiples visit all places
+    AK_SPREAD = 701         # a prime: its multiples visit all places
     AK_LARGEST = 5          # changes of a stored word that name a number
     AK_SMALLEST = 6
     AK_COUNTS_RIGHT = 4

@@ -308,7 +308,8 @@ cdef inline uint32_t world_entry(
 ) noexcept nogil:
     cdef WorldThread* me = &world.threads[thread]
     cdef int64_t incarnation
-    cdef uint32_t entry, read_count
+    cdef uint32_t entry
+    cdef uint32_t read_count = ~<uint32_t>0     # until the call says which
     cdef Payload* payload
     me.incarnations += 1
     incarnation = <int64_t>thread << 40 | me.incarnations

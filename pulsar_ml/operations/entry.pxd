@@ -193,7 +193,8 @@ cdef inline void entry_begin(
     cdef uint64_t late = call.arguments[1] == 0
     cdef uint64_t serial = (((holder.number + 1) << 1 | late) << 6 | <uint64_t>thread) << 8 | length
     cdef uint64_t pattern = mix(serial)
-    cdef uint32_t read_count, handle, i
+    cdef uint32_t handle, i
+    cdef uint32_t read_count = ~<uint32_t>0     # until the call says which
     cdef Payload* payload = payload_new(length)
     result.status = EN_NO_MEMORY
     if payload is NULL:

@@ -31,6 +31,7 @@ from pulsar_ml.structures.read_count cimport read_count_mark_read, read_count_va
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     i32_load_acquire, i32_load_relaxed, i32_store_relaxed, i64_fetch_add_relaxed, i64_load_relaxed,
+    u32_load_relaxed,
 )
 
 
@@ -283,6 +284,8 @@ cdef inline void pending_check(void* instance, PmlViolation* violation) noexcept
                      read_count_value(&run.entries.read_counts, run.expected[i].handle),
                      i64_load_relaxed(&run.expected[i].reads))
     expect_equal(violation, b"I86", b"entries in use at the end", pool_in_use(&run.entries.entries), 0)
+    expect_equal(violation, b"I86", b"whether the next read has a token",
+                 pending_was_token(&run.reads, u32_load_relaxed(&run.reads.reads.used)), 0)
     expect_equal(violation, b"OP-1", b"reads in use", pool_in_use(&run.reads.reads), 0)
     expect_equal(violation, b"OP-1", b"parts in use", pool_in_use(&run.reads.parts), 0)
 

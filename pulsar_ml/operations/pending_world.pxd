@@ -112,10 +112,12 @@ cdef inline void* pending_run_create(const int64_t* settings, int32_t threads) n
     run.immediate = settings[0] != 0
     run.closes = settings[2] != 0
     run.closed = PENDING_CLOSED
+    # A failed init of the reads leaves nothing to give back.
     if (entry_pool_init(&run.entries, 4, 1 << 14) != PML_OK
             or pending_reads_init(&run.reads, &run.entries, storage_start, run, settings[1], 2,
                                   1 << 12) != PML_OK):
-        pending_run_release(run)
+        entry_pool_destroy(&run.entries)
+        release(run)
         return NULL
     for i in range(PR_LEDGERS * PR_KEYS):
         run.expected[i].handle = read_count_new(&run.entries.read_counts, PR_READS)

@@ -100,6 +100,10 @@ cdef inline void plan_check(const PriorityQueue* queue, PmlViolation* violation)
 
 
 cdef inline void policy_check(const EvictionPolicy* policy, PmlViolation* violation) noexcept nogil:
+    if policy.row.name is NULL or policy.row.summary is NULL or (
+            policy.row.frees_target and not policy.row.queued):
+        violate(violation, b"EP-6", b"the policy has no name or summary, or frees more than it can find",
+                0, 0, 0)
     if policy.row.held == s3_held:
         s3_check(<const S3Fifo*>policy.base.state, violation)
     elif policy.row.held == stash_held:

@@ -17,7 +17,7 @@ REPLAY = 1
 KINDS = 3
 
 LEDGERS, ENTRIES, BATCH = 3, 6, 3
-SPREAD = 311  # places of entries that do not touch
+SPREAD = 701  # places of entries that do not touch
 
 At = tuple[int, int]
 

@@ -44,6 +44,10 @@ SUITE = Suite(
         lives=(
             # Two passes take turns, each with entries that the other one would remove next.
             ("put", "put", "put", "put", "put", "put", "put", "put", "two_passes"),
+            ("put", "put", "get", "free"),
+            ("put", "put", "dispatch", "expire", "free"),
+            ("put", "put", "hold", "free", "release"),
+            ("put", "put", "free", "remove_range", "free", "put"),
         ),
         sources=("put", "fill"),
         added={"fill": 8},

@@ -30,6 +30,7 @@ SUITE = Suite(
             ("put", "remove_range", "put"),
             ("put", "dispatch", "drop"),
             ("put", "hold", "expect", "put"),
+            ("put", "hold", "remove_range", "release"),
             ("put", "clear", "put"),
         ),
     ),

@@ -31,6 +31,7 @@ SUITE = Suite(
             ("put", "remove_range", "put"),
             ("put", "put", "free", "remove_range"),
             ("put", "put", "configure", "free"),
+            ("put", "hold", "free", "release"),
         ),
     ),
 )

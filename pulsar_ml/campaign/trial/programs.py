@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
 from pulsar_ml.harness.engine import STEP_LIMIT
@@ -34,7 +36,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         sources=size.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds,
-        lives=suite.alone.lives if options.threads == 1 else size.lives,
+        lives=lives_alone(suite) if options.threads == 1 else size.lives,
         spans=size.spans,
     )
 
@@ -55,9 +57,14 @@ def program_alone(subject: Subject, suite: Suite, seed: int) -> Program:
         sources=size.sources or suite.controlled.sources,
         settings={**suite.settings, **size.settings},
         kinds=size.kinds or suite.controlled.kinds,
-        lives=size.lives,
+        lives=lives_alone(suite),
         spans=size.spans,
     )
+
+
+def lives_alone(suite: Suite) -> Sequence[Sequence[str]]:
+    """Return the lives in a program of one thread: its own, or those that threads meet."""
+    return suite.alone.lives or suite.controlled.lives
 
 
 def steps_of(options: TrialOptions) -> int:

@@ -23,7 +23,8 @@ class ControlledSize:
         left_out: operations that do not occur, because one call may have thousands of steps.
         lives: sequences of operations in the life of one thing, such as put, remove and put again.
             In half of the programs a thread makes the calls of one, and others meet it; a thread
-            that is alone makes the calls of several, one after the other.
+            that is alone makes the calls of several, one after the other; of those that threads
+            meet, where its programs name none.
         added: operation name -> weight, of operations beside the mix. Programs of one thread have
             many calls in one, whose answers only the exact model knows.
         spans: argument name -> range that replaces that of the operations, and lies within it.

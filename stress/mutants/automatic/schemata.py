@@ -157,7 +157,8 @@ def build(into: Path = ROOT / "build" / "automatic", *, checked: bool = True) ->
             "PML_BUILD_ID": f'"automatic-{identity}"',
             "PML_MUTANTS_HEADER": '"pulsar_ml/sync/mutants.h"',
         },
-        flags=["-O1", "-g1", "-std=gnu11"],
+        # What nobody wrote on the stack is a pattern, and not by chance what was meant.
+        flags=["-O1", "-g1", "-std=gnu11", "-ftrivial-auto-var-init=pattern"],
         checked=checked,
     )
 
