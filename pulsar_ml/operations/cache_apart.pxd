@@ -35,7 +35,8 @@ cdef enum:
 cdef enum:
     APART_REFILLED = 1      # another entry takes the memory of the one that is gone
     APART_BY_PASS = 2       # a pass removes what is old before the rest is cleared
-    APART_WAYS = 4
+    APART_BY_ITSELF = 4     # it is removed before the others
+    APART_WAYS = 8
 
 
 # The lives of so many more caches, as of ledgers that open and close: passes may scan them
@@ -62,6 +63,7 @@ cdef struct ApartCache:
     EvictionPolicy policy
     RangeCache* cache
     int64_t entries         # put
+    int64_t removed         # of them, before the rest
     int64_t bytes
 
 
@@ -141,16 +143,17 @@ cdef inline bint apart_mistake(
                             range_cache_put(apart.cache, apart_at(number), entry, 1, 0), PML_DEALLOCATED))
 
 
-# What was released too often is not found, and its position is taken; everything else is there.
+# What was released too often is not found, and its position is taken until it is `removed`;
+# everything else is there.
 cdef inline void apart_check(
-    CacheWorld* world, ApartCache* apart, int64_t wrong, PmlViolation* violation
+    CacheWorld* world, ApartCache* apart, int64_t wrong, bint removed, PmlViolation* violation
 ) noexcept nogil:
     cdef MapCursor cursor = range_cache_cursor(apart_at(0), apart_at(INT64_MAX))
     cdef int64_t number, found = 0
     cdef uint32_t entry
     for number in range(apart.entries):
         world_equal(world, violation, b"I8", b"whether a position is taken",
-                    range_cache_exists(apart.cache, apart_at(number)), 1)
+                    range_cache_exists(apart.cache, apart_at(number)), number != wrong or not removed)
         entry = range_cache_get(apart.cache, apart_at(number))
         world_equal(world, violation, b"I1", b"whether an entry is found, unless it was released too often",
                     entry != 0, number != wrong)
@@ -166,6 +169,20 @@ cdef inline void apart_check(
                 apart.entries - 1)
 
 
+# Takes out what was released too often, by itself: it counts as the others do, and nobody else
+# loses a reference.
+cdef inline void apart_remove(
+    CacheWorld* world, ApartCache* apart, int64_t wrong, PmlViolation* violation
+) noexcept nogil:
+    cdef MapCursor cursor = range_cache_cursor(apart_at(wrong), apart_at(wrong))
+    cdef Removed removed = range_cache_remove(apart.cache, &cursor, INT64_MAX)
+    world_equal(world, violation, b"I46", b"entries that the removal of one took out", removed.entries, 1)
+    world_equal(world, violation, b"I46", b"bytes of an entry that was removed", removed.bytes, 1 << wrong)
+    apart_check(world, apart, wrong, True, violation)
+    apart.bytes -= removed.bytes
+    apart.removed = 1
+
+
 # Removes everything: each entry counts once, and nothing is left in a pool.
 cdef inline void apart_empty(
     CacheWorld* world, ApartCache* apart, bint by_pass, PmlViolation* violation
@@ -178,7 +195,7 @@ cdef inline void apart_empty(
         eviction_run(&apart.policy, &run, APART_LIMIT)
     removed = range_cache_remove(apart.cache, &cursor, INT64_MAX)
     world_equal(world, violation, b"I46", b"entries that were removed from a cache",
-                run.removed.entries + removed.entries, apart.entries)
+                run.removed.entries + removed.entries, apart.entries - apart.removed)
     world_equal(world, violation, b"I46", b"bytes that were removed from a cache",
                 run.removed.bytes + removed.bytes, apart.bytes)
     world_equal(world, violation, b"I43", b"the size of a cleared cache", range_cache_size(apart.cache), 0)
@@ -214,7 +231,9 @@ cdef inline void range_release_too_often(
                 entry_release(&apart.memory.entries, duplicate, 1)
             else:
                 result.status = PML_NO_MEMORY
-        apart_check(world, apart, wrong, violation)
+        apart_check(world, apart, wrong, False, violation)
+        if way & APART_BY_ITSELF and not violation.found:
+            apart_remove(world, apart, wrong, violation)
     if not violation.found:
         apart_empty(world, apart, way & APART_BY_PASS != 0, violation)
     # What is broken may never become empty: then memory is lost, and the violation says so.

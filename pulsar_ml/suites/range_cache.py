@@ -32,6 +32,7 @@ SUITE = Suite(
             ("put", "hold", "expect", "put"),
             ("put", "hold", "remove_range", "release"),
             ("put", "clear", "put"),
+            ("put", "release_too_often", "get"),
         ),
     ),
     alone=ControlledSize(
