@@ -15,8 +15,8 @@ from pulsar_ml.structures.ack_codec cimport (
 from pulsar_ml.structures.ack_ranges cimport ACK_INVALID, ACK_NO_MEMORY, AckChange
 from pulsar_ml.structures.ack_state cimport (
     ACK_EVERYTHING, ACK_IN_LEDGER, ACK_IN_STORE, AckState, ack_state_add, ack_state_add_all,
-    ack_state_add_index,    ack_state_add_up_to, ack_state_contains, ack_state_destroy, ack_state_encode, ack_state_end_ledger,
-    ack_state_init, ack_state_restore,
+    ack_state_add_index, ack_state_add_up_to, ack_state_contains, ack_state_destroy,
+    ack_state_encode, ack_state_end_ledger, ack_state_init, ack_state_restore,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport PML_OK

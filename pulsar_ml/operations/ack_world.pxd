@@ -4,7 +4,7 @@
 from libc.stdint cimport int32_t, int64_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlResult, PmlViolation
-from pulsar_ml.operations.support cimport expect_equal, violate
+from pulsar_ml.operations.support cimport dirty, expect_equal, violate
 from pulsar_ml.structures.ack_codec cimport AckLimits
 from pulsar_ml.structures.ack_ranges cimport AckBatch, AckRange, acks_after, acks_mark
 from pulsar_ml.structures.ack_state cimport (
@@ -95,6 +95,7 @@ cdef inline void* ack_run_create(const int64_t* settings, int32_t threads) noexc
     run.limits.max_ranges = settings[2]
     run.limits.max_batches = settings[3]
     run.limits.max_store_ranges = settings[4]
+    dirty(&run.state, sizeof(AckState))
     ack_state_init(&run.state, position(1, -1), run.limits, True)
     return run
 

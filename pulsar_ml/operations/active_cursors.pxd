@@ -14,7 +14,8 @@ from pulsar_ml.operations.cursor_world cimport (
     cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
+    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
+    table_start, violate,
 )
 from pulsar_ml.structures.active_cursors cimport (
     ACTIVE_FEWEST_REMOVALS, ActiveCursors, ActiveMemory, active_cursors_add,
@@ -83,6 +84,7 @@ cdef inline void* active_run_create(const int64_t* settings, int32_t threads) no
         release(run)
         return NULL
     cursor_world_init(&run.world, settings, threads, run.lanes)
+    dirty(&run.container, sizeof(ActiveCursors))
     active_cursors_init(&run.container, &run.memory, settings[3], settings[4])
     run.world.start = settings[4]
     return run

@@ -16,7 +16,7 @@ from pulsar_ml.operations.cache_world cimport (
     CacheWorld, WorldThread, world_create, world_equal, world_tick, world_ticks, world_violate,
 )
 from pulsar_ml.operations.support cimport (
-    SubjectTable, operation_argument, table_operation, table_setting, table_start,
+    dirty, operation_argument, SubjectTable, table_operation, table_setting, table_start,
 )
 from pulsar_ml.structures.cache_manager cimport (
     CacheManager, ManagerSettings, ManagerStats, cache_manager_configure, cache_manager_destroy,
@@ -110,6 +110,7 @@ cdef inline void* manager_create(const int64_t* settings, int32_t threads) noexc
     options.max_requeue_count = at.world.policy.base.settings.max_requeue_count
     options.extend_recently_accessed = at.world.policy.base.settings.extend_recently_accessed
     options.time_to_live_max = at.world.policy.base.settings.time_to_live_max
+    dirty(&at.manager, sizeof(CacheManager))
     if cache_manager_init(&at.manager, &at.world.policy, &options) != PML_OK:
         world_destroy(at.world)
         release(at)

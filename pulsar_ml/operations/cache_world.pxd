@@ -10,7 +10,7 @@
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlViolation
-from pulsar_ml.operations.support cimport expect_equal, mix, violate
+from pulsar_ml.operations.support cimport dirty, expect_equal, mix, violate
 from pulsar_ml.structures.cache_manager cimport CacheManager
 from pulsar_ml.structures.entry cimport (
     Payload, entry_at, entry_expected_reads, entry_matches, entry_new, entry_on_deallocate, entry_payload,
@@ -423,6 +423,8 @@ cdef inline void* world_create(const int64_t* settings, int32_t threads) noexcep
     if world.threads is NULL:
         release(world)
         return NULL
+    dirty(&world.memory, sizeof(CacheMemory))
+    dirty(&world.policy, sizeof(EvictionPolicy))
     if cache_memory_init(&world.memory, <uint32_t>settings[2], OBJECT_LIMIT) != PML_OK:
         release(world.threads)
         release(world)

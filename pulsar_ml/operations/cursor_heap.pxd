@@ -13,7 +13,8 @@ from pulsar_ml.operations.cursor_world cimport (
     cursor_see_version, cursor_settings, cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, operation_argument, table_operation, table_start, violate,
+    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_start,
+    violate,
 )
 from pulsar_ml.structures.cursor_heap cimport (
     HEAP_ARITY, HEAP_NOWHERE, CursorHeap, HeapCursor, HeapPlace, SlowestChange, cursor_heap_add,
@@ -71,6 +72,7 @@ cdef inline void* heap_run_create(const int64_t* settings, int32_t threads) noex
         release(run)
         return NULL
     cursor_world_init(&run.world, settings, threads, run.lanes)
+    dirty(&run.heap, sizeof(CursorHeap))
     cursor_heap_init(&run.heap, &run.cursors)
     return run
 

@@ -16,7 +16,8 @@ from pulsar_ml.operations.delay_world cimport (
     delay_take, delay_time, delay_time_apart, raise_to,
 )
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
+    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
+    table_start, violate,
 )
 from pulsar_ml.structures.delay_bucket cimport DelayBucket, bucket_at
 from pulsar_ml.structures.delayed_manager cimport (
@@ -123,6 +124,7 @@ cdef inline void* manager_run_create(const int64_t* settings, int32_t threads) n
         return NULL
     for i in range(threads):
         run.clocks.times[i] += (threads - 1 - i) * settings[7]
+    dirty(&run.factory, sizeof(DelayedFactory))
     if delayed_factory_init(
             &run.factory, DelayedSettings(settings[0], settings[1] != 0, settings[2], settings[4], 1.0),
             manager_triggered, run, 3, 1 << 16) != PML_OK:

@@ -13,7 +13,8 @@ from pulsar_ml.operations.delay_world cimport (
     delay_take, delay_time, delay_time_apart, raise_to,
 )
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
+    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
+    table_start, violate,
 )
 from pulsar_ml.structures.delay_bucket cimport (
     DelayBucket, add_saturating, bucket_at, bucket_pool_init,
@@ -82,6 +83,7 @@ cdef inline void* tracker_run_create(const int64_t* settings, int32_t threads) n
         release(run.clocks.times)
         release(run)
         return NULL
+    dirty(&run.tracker, sizeof(DelayedTracker))
     delayed_tracker_init(&run.tracker, &run.buckets, settings[0], settings[1] != 0, settings[2])
     delay_notes_init(&run.notes, settings[0], settings[1] != 0, DELAY_LEDGER_BITS, settings[5])
     run.messages = 2 << settings[4]

@@ -12,7 +12,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.hands cimport HANDS, Hands, hands_pass, hands_pick, hands_put
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, operation_argument, table_operation, table_setting, table_start, violate,
+    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
+    table_start, violate,
 )
 from pulsar_ml.structures.inflight_limiter cimport (
     PERMITS_GRANTED, PERMITS_REFUSED, PERMITS_WAITING, Acquired, InflightLimiter, limiter_acquire,
@@ -112,6 +113,7 @@ cdef inline void* limiter_run_create(const int64_t* settings, int32_t threads) n
         return NULL
     run.threads = threads
     run.maximum, run.timeout, run.queue_size = settings[0], settings[1], settings[2]
+    dirty(&run.limiter, sizeof(InflightLimiter))
     if limiter_init(&run.limiter, settings[0], settings[1], <uint32_t>settings[2], <uint32_t>settings[3],
                     IL_MOST_SHARES) != PML_OK:
         release(run)

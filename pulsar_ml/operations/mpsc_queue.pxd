@@ -7,8 +7,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, mix, operation_argument, table_operation, table_setting, table_start,
-    violate,
+    dirty, expect_equal, mix, operation_argument, SubjectTable, table_operation, table_setting,
+    table_start, violate,
 )
 from pulsar_ml.structures.mpsc_queue cimport (
     MpscQueue, mpsc_destroy, mpsc_init, mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size,
@@ -79,6 +79,7 @@ cdef inline void* mpsc_create(const int64_t* settings, int32_t threads) noexcept
     if run is NULL:
         return NULL
     run.threads = threads
+    dirty(&run.queue, sizeof(MpscQueue))
     if mpsc_init(&run.queue, <uint32_t>settings[0]) != PML_OK:
         release(run)
         return NULL

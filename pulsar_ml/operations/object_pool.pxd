@@ -8,8 +8,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, mix, operation_argument, table_operation, table_setting, table_start,
-    violate,
+    dirty, expect_equal, mix, operation_argument, SubjectTable, table_operation, table_setting,
+    table_start, violate,
 )
 from pulsar_ml.structures.object_pool cimport (
     Pool, pool_at, pool_destroy, pool_give, pool_give_chain, pool_in_use, pool_init, pool_link,
@@ -82,6 +82,7 @@ cdef inline void* pool_run_create(const int64_t* settings, int32_t threads) noex
         return NULL
     run.threads = threads
     run.limit = <uint32_t>settings[1]
+    dirty(&run.pool, sizeof(Pool))
     if pool_init(&run.pool, sizeof(PooledObject), <size_t>&(<PooledObject*>NULL).link,
                  <uint32_t>settings[0], run.limit) != PML_OK:
         release(run)

@@ -5,7 +5,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memcpy
 
 from pulsar_ml.harness.subjects.subject cimport PmlViolation
-from pulsar_ml.operations.support cimport mix, violate
+from pulsar_ml.operations.support cimport dirty, mix, violate
 from pulsar_ml.structures.entry cimport (
     EntryPool, Payload, entry_at, entry_new, entry_payload, entry_pool_destroy, entry_pool_init,
     entry_references, entry_release, payload_bytes, payload_new, payload_release,
@@ -112,6 +112,7 @@ cdef inline void* pending_run_create(const int64_t* settings, int32_t threads) n
     run.immediate = settings[0] != 0
     run.closes = settings[2] != 0
     run.closed = PENDING_CLOSED
+    dirty(&run.reads, sizeof(PendingReads))
     # A failed init of the reads leaves nothing to give back.
     if (entry_pool_init(&run.entries, 4, 1 << 14) != PML_OK
             or pending_reads_init(&run.reads, &run.entries, storage_start, run, settings[1], 2,

@@ -12,8 +12,8 @@ from pulsar_ml.operations.hands cimport (
     Hands, hands_at, hands_full, hands_operation, hands_pass, hands_pick, hands_put,
 )
 from pulsar_ml.operations.support cimport (
-    SubjectTable, expect_equal, mix, operation_argument, table_operation, table_setting, table_start,
-    violate,
+    dirty, expect_equal, mix, operation_argument, SubjectTable, table_operation, table_setting,
+    table_start, violate,
 )
 from pulsar_ml.structures.entry cimport (
     EntryPool, Payload, entry_at, entry_copy, entry_copy_bytes, entry_length, entry_matches, entry_new,
@@ -110,6 +110,7 @@ cdef inline void* buffer_create(const int64_t* settings, int32_t threads) noexce
     run.threads = threads
     complete = entry_pool_init(&run.pool, <uint32_t>settings[0], <uint32_t>settings[1]) == PML_OK
     for i in range(threads):
+        dirty(&run.receivers[i].size, sizeof(ReceiveSize))
         receive_size_init(&run.receivers[i].size, buffer_size(settings, 0),
                           buffer_size(settings, settings[3]),
                           buffer_size(settings, settings[3] + settings[4]))
