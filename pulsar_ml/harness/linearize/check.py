@@ -13,7 +13,6 @@ from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
-from pulsar_ml.harness.linearize.limits.memory import bounded
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts import rounds
 from pulsar_ml.harness.linearize.parts.rounds import Outcome, PartOfHistory, Rounds
@@ -90,7 +89,7 @@ def check(
     found: Finding | None = None
     searches: Searches | None = None
     try:
-        with bounded(options.memory), alarm(effort.deadline_ns):
+        with _memory.bounded(options.memory), alarm(effort.deadline_ns):
             searches = Searches(history, model, options, effort, checker)
             found = Check(searches).run()
     except OutOfTime:
@@ -120,12 +119,12 @@ def check(
             own.all_parts()
             own.cells = None  # records of several cells
         try:
-            with bounded(options.memory):
+            with _memory.bounded(options.memory):
                 return explained(illegal, own)
         finally:
             own.close()
 
-    return found.verdict.explained_by(explain, unexplained(found))
+    return found.verdict.explained_by(explain, lambda: unexplained(illegal))
 
 
 class Check:
@@ -167,23 +166,22 @@ class Check:
                 if order is not None:
                     return self.legal(order)
                 likely = self.guide.suspect(0)
-                if keyed and likely >= 0 and (own := searches.of_key(likely)) is not None:
-                    if (refuted := self.refuted(PartOfHistory(self.key_of(own), own))) is not None:
+                own = searches.of_key(likely) if keyed and likely >= 0 else None
+                if own is not None:
+                    if (refuted := self.refuted(PartOfHistory(*own))) is not None:
                         return refuted
                     likely = -1
             symbols, checker = searches.sorted_symbols(), searches.checker
+            if likely >= 0 and (own := checker.part_with(symbols, likely)) is not None:
+                if (refuted := self.refuted(PartOfHistory(*own))) is not None:
+                    return refuted
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
             return self.unknown(None, str(error))
         if len(parts) < 2:
             part = PartOfHistory(parts[0][0] if parts else None)
             return self.in_time(part, self.of_whole(part, monitor))
-        whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
-        if likely >= 0:
-            suspect = next(one for one in whole if likely in one.calls)
-            if (refuted := self.refuted(suspect)) is not None:
-                return refuted
-        return self.of_parts(whole)
+        return self.of_parts([PartOfHistory(*one, number) for number, one in enumerate(parts)])
 
     def refuted(self, suspect: PartOfHistory) -> Illegal | None:
         """Search the part that the guide refutes, briefly: another may be easier to refute."""

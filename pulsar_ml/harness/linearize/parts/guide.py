@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, VALUE, History
 from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.effort import Effort
-from pulsar_ml.harness.linearize.search._answers import StatesFull
+from pulsar_ml.harness.linearize.search._answers import StatesFull, first_words
 from pulsar_ml.harness.linearize.search._native import ANSWERS
 from pulsar_ml.harness.linearize.searches import Searches
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
@@ -127,15 +127,10 @@ def arguments_of(kind: type[Any], keyed: bool) -> dict[str, int]:
 
 def operations(history: History) -> dict[str, int]:
     """Return the number of arguments of each operation in a history."""
-    records = history.records
     found = {}
-    for number in np.flatnonzero(np.bincount(records["operation"])).tolist():
-        signature = history.signatures[number]
-        count = min(signature.arguments, MOST_ARGUMENTS)
-        if signature.result == VALUE:
-            first = records["arguments"][int((records["operation"] == number).argmax())]
-            count = sum(word >= 0 for word in first.tolist())
-        found[signature.name] = count
+    for number, words in first_words(history.records, len(history.signatures)):
+        name, arguments, result = history.signatures[number]
+        found[name] = words if result == VALUE else min(arguments, MOST_ARGUMENTS)
     return found
 
 
