@@ -40,7 +40,7 @@ MOST_STATES = 1_000  # to which an order may lead
 class Proposal(NamedTuple):
     """An order of all calls to try, or a call of the part that is probably illegal."""
 
-    order: NDArray[np.int64] | None = None
+    order: list[int] | None = None
     suspect: int = -1
 
 
@@ -68,12 +68,15 @@ class Guide:
     def order_of(self, calls: NDArray[np.int32]) -> tuple[int, ...] | None:
         """Return the proposed order of some calls when the model allows it; None otherwise."""
         order = self.proposal.order
-        return None if order is None else self.allowed(order[np.isin(order, calls)])
+        if order is None:
+            return None
+        own = set(calls.tolist())
+        return self.allowed([call for call in order if call in own])
 
-    def allowed(self, order: NDArray[np.int64] | None) -> tuple[int, ...] | None:
+    def allowed(self, order: list[int] | None) -> tuple[int, ...] | None:
         if order is None or not follows(self.searches, order):
             return None
-        return tuple(order.tolist())
+        return tuple(order)
 
 
 def proposal(searches: Searches, steps: int) -> Proposal:
@@ -98,7 +101,7 @@ def proposal(searches: Searches, steps: int) -> Proposal:
     answer, way, taken, _ = native.search(history.records, most_steps=most)
     effort.add(taken, 0)
     if answer >= 0 and ANSWERS[answer] == LEGAL:
-        return Proposal(np.array(way, dtype=np.int64))
+        return Proposal(way)
     if answer >= 0 and ANSWERS[answer] == ILLEGAL and isinstance(native, Parts):
         calls = native.calls_of_part(history.records)
         return Proposal(suspect=int(calls[0]) if calls is not None and len(calls) else -1)
@@ -134,7 +137,7 @@ def operations(history: History) -> dict[str, int]:
     return found
 
 
-def follows(searches: Searches, order: NDArray[np.int64]) -> bool:
+def follows(searches: Searches, order: list[int]) -> bool:
     """Return True if the user's model allows the calls in this order.
 
     False, too, when they lead to too many states, when a call of one of several parts leads to

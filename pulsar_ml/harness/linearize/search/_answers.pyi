@@ -56,7 +56,7 @@ class Answers:
     def follow(
         self,
         records: NDArray[np.void],
-        order: NDArray[np.int64],
+        order: list[int],
         state: Any,
         by_thread: bool,
         deadline_ns: int,

@@ -174,24 +174,24 @@ cdef class Answers:
         cdef int64_t count = self.ask(state, symbol)
         return [self.found[i] for i in range(count)]
 
-    def follow(self, records, order, state, bint by_thread, int64_t deadline_ns):
+    def follow(self, records, list order, state, bint by_thread, int64_t deadline_ns):
         """Follow an order of calls, each part of the state from ``state`` on.
 
         Returns the number of calls to which the model led, one after the other, or -1 if a call led
         to several states or is about several parts. ``records`` is an array of history.RECORD, and
-        ``order`` one of int64. Nothing is cached: most orders are followed once, to their end.
+        ``order`` a list. Nothing is cached: most orders are followed once, to their end.
         """
         cdef const Record* calls = <const Record*>address_of(records)
-        cdef const int64_t* places = <const int64_t*>address_of(order)
         cdef int64_t n = len(order)
-        cdef int64_t i
+        cdef int64_t i, place
         cdef int64_t[WORDS] row
         cdef dict states = {}
         cdef PyObject* known
         cdef bint keyed
         part = None
         for i in range(n):
-            row_of(&calls[places[i]], by_thread, row)
+            place = order[i]
+            row_of(&calls[place], by_thread, row)
             keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
             call = self.call_of(row, self.keyed)
             if keyed:
@@ -207,7 +207,7 @@ cdef class Answers:
                 after = list(after)
             if len(<list>after) != 1:
                 return -1 if <list>after else i
-            if deadline_ns != INT64_MAX and monotonic_ns() > deadline_ns:
+            if deadline_ns != INT64_MAX and i & 7 == 7 and monotonic_ns() > deadline_ns:
                 return i
             states[part] = (<list>after)[0]
         return n
