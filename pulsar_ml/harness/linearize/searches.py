@@ -138,11 +138,15 @@ class Searches:
             self._symbols = self.checker.native.symbols(self.records, briefly=True)
         return self._symbols
 
-    def of_key(self, call: int) -> tuple[object, NDArray[np.int32]] | None:
-        """Return the key of a call, as a keyed model has it, and its calls; None: not seen here."""
-        if not all(signature.result == VALUE for signature in self.history.signatures):
-            return None
-        return with_key_of(self.records, self.history.values, call)
+    def part_with(self, call: int) -> tuple[object, NDArray[np.int32]] | None:
+        """Return the part of a call, its key and its calls; None: the history is in one piece."""
+        if type(self.model) is Keyed and all(
+            signature.result == VALUE for signature in self.history.signatures
+        ):
+            found = with_key_of(self.records, self.history.values, call)
+            if found is not None:
+                return found
+        return self.checker.part_with(self.sorted_symbols(), call)
 
     def of_model(
         self, chosen: Chosen, most: int, criterion: int = REAL_TIME, *, ahead: bool = True

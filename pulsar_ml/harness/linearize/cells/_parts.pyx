@@ -116,10 +116,10 @@ cdef class Parts:
             free(memory)
             free(places)
 
-    def search_part(self, records, chosen, *, int64_t most_steps=INT64_MAX):
+    def search_part(self, records, chosen, *, bint ahead=True, int64_t most_steps=INT64_MAX):
         """Searches for an order of the ``chosen`` records, an array of int32: those of one part.
 
-        Returns the same as search().
+        Arguments and result are those of search().
         """
         cdef const Record* native = <const Record*>address_of(records)
         cdef const int32_t* indices = <const int32_t*>address_of(chosen)
@@ -130,11 +130,12 @@ cdef class Parts:
         cdef Placed* places
         if chosen.dtype != np.int32 or not chosen.flags.c_contiguous:
             raise TypeError("the chosen records should be a contiguous array of int32")
-        if n and not 0 <= chosen.min() <= chosen.max() < len(records):
-            raise ValueError("a chosen record is none of the records")
+        for i in range(n):
+            if not 0 <= indices[i] < len(records):
+                raise ValueError("a chosen record is none of the records")
         if not self.takes(records):
             return self.refused or OUT_OF_MEMORY, [], 0, 0
-        self.ahead = True
+        self.ahead = ahead
         self.illegal_part = self.open_part = -1
         places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
         if places is NULL:
@@ -180,6 +181,12 @@ cdef class Parts:
         for i in range(n):
             parts[i] = self.table.part[parts[i]]
         return found
+
+    def pieces(self, records):
+        """The indices of the records of each part, as arrays of int32, for suitable records."""
+        numbers = self.part_of(records)
+        order = np.argsort(numbers, kind="stable").astype(np.int32)
+        return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
 
     def calls_of_part(self, records):
         """The indices of the records of the illegal part of the last search; None: all of them.

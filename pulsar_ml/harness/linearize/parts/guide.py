@@ -19,8 +19,7 @@ from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, VALUE, History
 from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.search._answers import StatesFull, first_words
-from pulsar_ml.harness.linearize.search._native import ANSWERS
-from pulsar_ml.harness.linearize.searches import Searches
+from pulsar_ml.harness.linearize.searches import Searches, answer_named
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 from pulsar_ml.harness.models.cells import CasRegister, Counter
 from pulsar_ml.harness.models.collections import (
@@ -34,14 +33,16 @@ from pulsar_ml.harness.models.collections import (
 from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
+EASY_STEPS = (2, 8, 32)  # for each call, without looking ahead
 MOST_STATES = 1_000  # to which an order may lead
 
 
 class Proposal(NamedTuple):
-    """An order of all calls to try, or a call of the part that is probably illegal."""
+    """An order of all calls to try, or the calls of a part that ``native`` finds illegal."""
 
     order: list[int] | None = None
-    suspect: int = -1
+    suspect: NDArray[np.int32] | None = None
+    native: Parts | None = None
 
 
 class Guide:
@@ -53,13 +54,47 @@ class Guide:
 
     def ask(self, steps: int) -> Proposal:
         """Return the proposal, found with so many steps for each call; 0: without a search."""
-        if steps and self.proposal.order is None and self.proposal.suspect < 0:
+        if steps and self.proposal.order is None and self.proposal.suspect is None:
             self.proposal = proposal(self.searches, steps)
         return self.proposal
 
     def suspect(self, steps: int) -> int:
         """Return a call of the part that is probably illegal; -1: unknown."""
-        return self.ask(steps).suspect
+        suspect = self.ask(steps).suspect
+        return -1 if suspect is None else int(suspect[0])
+
+    def easiest(self, most: int) -> tuple[int, int]:
+        """Return a call of the part that is probably refuted first, and the steps that it takes.
+
+        The call is -1 without a part that is probably illegal; 0 steps: not known. ``most`` is the
+        limit of steps for each call in which the guide looks for other illegal parts.
+        """
+        _, suspect, native = self.proposal
+        if suspect is None or native is None:
+            return -1, 0
+        if self.searches.checker.looks_ahead:
+            return int(suspect[0]), 0
+        # Your model does not look ahead, so neither does the guide here: the steps are the same.
+        if steps := self.steps_for(native, suspect, EASY_STEPS[0]):
+            return int(suspect[0]), steps
+        parts = native.pieces(self.searches.records)
+        for few in EASY_STEPS:
+            for part in parts:
+                if steps := self.steps_for(native, part, few):
+                    return int(part[0]), steps
+            if few == EASY_STEPS[0]:
+                parts = [one for one in parts if self.steps_for(native, one, most, ahead=True)]
+        return int(suspect[0]), 0
+
+    def steps_for(
+        self, native: Parts, part: NDArray[np.int32], most: int, *, ahead: bool = False
+    ) -> int:
+        """Return the steps that refute a part; 0: it is legal, or takes ``most`` for each call."""
+        answer, _, steps, _ = native.search_part(
+            self.searches.records, part, ahead=ahead, most_steps=most * len(part)
+        )
+        self.searches.effort.add(steps, 0)
+        return steps if answer_named(answer) == ILLEGAL else 0
 
     def order(self, steps: int) -> tuple[int, ...] | None:
         """Return an order of all calls that the model allows; None: not found."""
@@ -100,11 +135,13 @@ def proposal(searches: Searches, steps: int) -> Proposal:
     most = min(steps * len(history), effort.left)
     answer, way, taken, _ = native.search(history.records, most_steps=most)
     effort.add(taken, 0)
-    if answer >= 0 and ANSWERS[answer] == LEGAL:
+    name = answer_named(answer)
+    if name == LEGAL:
         return Proposal(way)
-    if answer >= 0 and ANSWERS[answer] == ILLEGAL and isinstance(native, Parts):
+    if name == ILLEGAL and isinstance(native, Parts):
         calls = native.calls_of_part(history.records)
-        return Proposal(suspect=int(calls[0]) if calls is not None and len(calls) else -1)
+        if calls is not None and len(calls):
+            return Proposal(None, calls, native)
     return Proposal()
 
 
