@@ -77,13 +77,15 @@ class Guide:
         # Your model does not look ahead, so neither does the guide here: the steps are the same.
         if steps := self.steps_for(native, suspect, EASY_STEPS[0]):
             return int(suspect[0]), steps
-        parts = native.pieces(self.searches.records)
+        others = [one for one in native.pieces(self.searches.records) if one[0] != suspect[0]]
+        parts = others
         for few in EASY_STEPS:
             for part in parts:
                 if steps := self.steps_for(native, part, few):
                     return int(part[0]), steps
             if few == EASY_STEPS[0]:
-                parts = [one for one in parts if self.steps_for(native, one, most, ahead=True)]
+                illegal = [one for one in others if self.steps_for(native, one, most, ahead=True)]
+                parts = [suspect, *illegal]
         return int(suspect[0]), 0
 
     def steps_for(
