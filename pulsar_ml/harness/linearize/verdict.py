@@ -62,9 +62,7 @@ class Verdict:
     unexplained: str = field(default_factory=str)
     weaker: Mapping[str, str] = field(default_factory=dict)
 
-    def explained_by(
-        self, explain: Callable[[], Verdict], known: Callable[[], Verdict]
-    ) -> Verdict:
+    def explained_by(self, explain: Callable[[], Verdict], known: Callable[[], Verdict]) -> Verdict:
         """Return this verdict with the explanation of the verdict that ``explain`` returns.
 
         ``explain`` is called once, when the explanation is first read. ``known`` returns a verdict

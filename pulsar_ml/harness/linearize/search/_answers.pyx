@@ -128,7 +128,7 @@ cdef class Answers:
         if self.state_bytes > self.memory or len(self.states) >= self.most_states:
             raise StatesFull(f"the model's states take more than {self.memory} bytes")
         number = len(self.states)
-        if not number & STATES_UNSEEN and (is_full() or not fits(growth_at(number))):
+        if number and not number & STATES_UNSEEN and (is_full() or not fits(growth_at(number))):
             raise StatesFull("out of memory: the limit is reached by the model's states")
         if numbered is not None and numbered.owner is None:
             numbered.owner, numbered.place = self, number
