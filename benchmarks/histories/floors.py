@@ -87,7 +87,8 @@ def bare_steps(shape: Shape) -> float:
         questions = Questions(model.model if keyed else model)
         options = dataclasses.replace(DEFAULT, partition=shape.partition)
         check(history, Keyed(questions) if keyed else questions, options=options)
-        step, partition = questions.model.step, getattr(questions.model, "partition", None)
+        step = questions.model.step
+        partition: Any = getattr(questions.model, "partition", None)
 
         def ask() -> None:
             for call in questions.sorted:

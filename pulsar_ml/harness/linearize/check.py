@@ -167,9 +167,8 @@ class Check:
                 if order is not None:
                     return self.legal(order)
                 likely, steps = self.guide.easiest(GUIDES_STEPS)
-                if likely >= 0 and (own := searches.part_with(likely)) is not None:
-                    if (refuted := self.refuted(PartOfHistory(*own), steps)) is not None:
-                        return refuted
+                if likely >= 0 and (refuted := self.refuted(likely, steps)) is not None:
+                    return refuted
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -181,8 +180,12 @@ class Check:
         suspects = [one.number for one in whole if likely in one.calls]
         return self.of_parts(whole, suspects=suspects)
 
-    def refuted(self, suspect: PartOfHistory, steps: int) -> Illegal | None:
-        """Search the part that the guide refutes, briefly: another may be easier to refute."""
+    def refuted(self, call: int, steps: int) -> Illegal | None:
+        """Search the part of a call briefly, which the guide refutes: another may be easier."""
+        part = self.searches.part_with(call)
+        if part is None:
+            return None
+        suspect = PartOfHistory(*part)
         few = min(self.effort.left, max(2 * steps, FIRST_STEPS * len(suspect.calls)))
         found = self.of_part(suspect, few)
         return found if isinstance(found, Illegal) else None
@@ -263,7 +266,7 @@ class Check:
             while waiting:
                 again: list[Open] = []
                 share = [SUSPECTS_SHARE if one.number in suspects else 1 for one in waiting]
-                most = [few * self.size(one) * n for one, n in zip(waiting, share, strict=True)]
+                most = [few * n * len(one.calls) for one, n in zip(waiting, share, strict=True)]
                 for part, outcome in run.of(list(zip(waiting, most, strict=True))):
                     found = self.finding(part, outcome, native)
                     if isinstance(found, Illegal):
@@ -308,9 +311,6 @@ class Check:
         if parts > 1:
             reason += f"; {len(open_)} of {parts} keys have no answer"
         return self.unknown(verdict.key, reason)
-
-    def size(self, part: PartOfHistory) -> int:
-        return len(self.records) if part.chosen is None else len(part.chosen)
 
     def guided(self, open_: list[Open]) -> tuple[list[Open], list[tuple[int, ...]]]:
         """Return the parts without an order of the guide, a suspect one first, and the orders."""
