@@ -94,8 +94,8 @@ def test_the_key_that_the_model_refutes_first_is_searched_first(flips: int) -> N
             model = Counted(kind())
             if kind is Texts:
                 model.partition = model.model.partition  # type: ignore[attr-defined]
-            asked = Keyed(model) if kind is Text else model
-            assert check(history, asked, options=options).answer == ILLEGAL
+            whole = Keyed(model) if kind is Text else model
+            assert check(history, whole, options=options).answer == ILLEGAL
             questions[options.natively] = model.questions.total()
         assert questions[True] < questions[False] / 3
 

@@ -14,7 +14,7 @@ from pulsar_ml.harness.linearize.cells.cells cimport (
 )
 from pulsar_ml.harness.linearize.cells.lists cimport cell_start
 from pulsar_ml.harness.linearize.cells.search cimport cell_run, cell_way
-from pulsar_ml.harness.linearize.search.address cimport address_of
+from pulsar_ml.harness.linearize.limits.address cimport address_of
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
 from pulsar_ml.harness.linearize.search.pool cimport mixed
 from pulsar_ml.harness.linearize.search.table cimport RETURNED

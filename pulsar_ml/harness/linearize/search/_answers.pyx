@@ -12,7 +12,7 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.limits._memory cimport fits, is_full
-from pulsar_ml.harness.linearize.search.address cimport address_of
+from pulsar_ml.harness.linearize.limits.address cimport address_of
 from pulsar_ml.harness.linearize.search.table cimport (
     AN_END, ANY_CALL, IDLE_END, UNLEARNED, WORDS, Table, mark_symbol, row_of, symbol_row, table_set,
 )

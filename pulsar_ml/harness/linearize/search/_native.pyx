@@ -12,7 +12,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search._answers cimport Answers, Learned, enter
-from pulsar_ml.harness.linearize.search.address cimport address_of
+from pulsar_ml.harness.linearize.limits.address cimport address_of
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth,
     depth_free, depth_run, depth_start,
