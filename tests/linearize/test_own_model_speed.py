@@ -15,6 +15,7 @@ from benchmarks.peers.porcupine.models import Exchanged, Text, Texts
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.histories.published import key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.core import Shrinking
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.parts import guide
@@ -98,6 +99,46 @@ def test_the_key_that_the_model_refutes_first_is_searched_first(flips: int) -> N
             assert check(history, whole, options=options).answer == ILLEGAL
             questions[options.natively] = model.questions.total()
         assert questions[True] < questions[False] / 3
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 5_000])
+def test_the_search_for_the_easiest_key_keeps_the_limit_of_steps(left: int) -> None:
+    """A search notices its limit one step behind it."""
+    history = flipped(key_value(0, clients=50, operations=1300, keys=10), 0, 1)
+    searches = Searches(history, Keyed(Text()), QUICK, Effort(10**9))
+    own = guide.Guide(searches)
+    found = own.ask(64)
+    assert found.native is not None and found.suspect is not None
+    searches.effort.most_steps = searches.effort.steps + left
+    spent = Spent(found.native)
+    own.proposal = found._replace(native=spent)  # type: ignore[arg-type]
+    own.easiest(64)
+    assert sum(spent.steps) - len(spent.steps) <= left
+    searches.effort.most_steps = 10**9
+    own.easiest(64)
+    assert sum(spent.steps) > 5_000, "without the limit it takes more"
+
+
+class Spent:
+    """Parts that keep the steps of each search."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.pieces = parts.pieces
+        self.search = parts.search_part
+        self.steps: list[int] = []
+
+    def search_part(self, records: Any, chosen: Any, **more: Any) -> Any:
+        found = self.search(records, chosen, **more)
+        self.steps.append(found[2])
+        return found
+
+
+def test_an_order_is_followed_until_the_time_is_over() -> None:
+    """The clock is looked at behind each step of the model."""
+    model = Counted(Texts())
+    searches = Searches(BUSY, model, QUICK, Effort(10**9, deadline_ns=1))
+    assert not guide.follows(searches, list(range(len(BUSY))))
+    assert model.questions.total() == 1
 
 
 def test_the_calls_with_an_equal_key() -> None:

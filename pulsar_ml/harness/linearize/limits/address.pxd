@@ -3,7 +3,7 @@
 from cpython.buffer cimport PyBUF_SIMPLE, PyBuffer_Release, PyObject_GetBuffer
 
 
-# Raises BufferError or ValueError for what is no array, or has gaps.
+# Raises TypeError for what shows no memory, and ValueError for an array with gaps.
 cdef inline void* address_of(object array) except? NULL:
     cdef Py_buffer view
     cdef void* address

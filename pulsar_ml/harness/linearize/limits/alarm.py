@@ -8,7 +8,7 @@ uses SIGALRM itself: there, a limit is noticed after a step.
 
 from __future__ import annotations
 
-import _signal as signal  # type: ignore[import-not-found]  # no enumerations, which take longer
+import signal
 import threading
 import time
 from collections.abc import Iterator

@@ -91,11 +91,18 @@ class Guide:
     def steps_for(
         self, native: Parts, part: NDArray[np.int32], most: int, *, ahead: bool = False
     ) -> int:
-        """Return the steps that refute a part; 0: it is legal, or takes ``most`` for each call."""
+        """Return the steps that refute a part; 0: it is legal, or takes ``most`` for each call.
+
+        It is 0, too, when the limit of the whole check is met.
+        """
+        effort = self.searches.effort
         answer, _, steps, _ = native.search_part(
-            self.searches.records, part, ahead=ahead, most_steps=most * len(part)
+            self.searches.records,
+            part,
+            ahead=ahead,
+            most_steps=min(most * len(part), effort.left),
         )
-        self.searches.effort.add(steps, 0)
+        effort.add(steps, 0)
         return steps if answer_named(answer) == ILLEGAL else 0
 
     def order(self, steps: int) -> tuple[int, ...] | None:

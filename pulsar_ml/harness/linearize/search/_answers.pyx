@@ -207,7 +207,7 @@ cdef class Answers:
                 after = list(after)
             if len(<list>after) != 1:
                 return -1 if <list>after else i
-            if deadline_ns != INT64_MAX and i & 7 == 7 and monotonic_ns() > deadline_ns:
+            if deadline_ns != INT64_MAX and monotonic_ns() > deadline_ns:
                 return i
             states[part] = (<list>after)[0]
         return n
