@@ -1,7 +1,7 @@
 # The cached entries of a range as their wrappers describe them, without a reference to any.
 #
-# Origin       RangeCache has no such view; its fields are those of RangeCacheEntryWrapper and of the
-#              read-count handler (Pulsar 4.1).
+# Origin       The fields of RangeCacheEntryWrapper and of the read-count handler (Pulsar 4.1), whose
+#              cache has no such view.
 # Threads      Any thread.
 # Invariants   CS-1 (I9) the fields of a state are of one read section of the wrapper.
 #              CS-2 (I7) as a range read: ascending, without duplicates, inside the bounds.

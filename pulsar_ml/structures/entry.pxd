@@ -17,8 +17,8 @@
 #              replaced, a reader holds the old one or the new one.
 #              EN-7 an entry has one parsed value at most; copies made after it was attached share
 #              it, and it is released with the last entry that has it, before the payload.
-#              EN-8 (I30, I59) the mark of an access is set by the exchange that takes a reader's
-#              reference, and forgotten inside a write section of the entry's wrapper.
+#              EN-8 (I30, I59) a mark of an access is set under a reference and forgotten inside a
+#              write section of the entry's wrapper; neither changes what else is in `extra`.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication,
 #              read after a successful retain; but `extra`, whose read count changes while it is
 #              shared: exchanged with release -> loaded with acquire. Likewise `payload`, to which

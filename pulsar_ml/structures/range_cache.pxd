@@ -20,9 +20,9 @@
 #              it, or the remover where nothing is queued. Cached entries give back the wrapper's
 #              reference at once; for their memory, at most UNSETTLED of them wait for each other.
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
-#              A hit does not mean that the entry is still cached when the caller looks at it. A read
-#              that comes too late may leave its mark on a later incarnation of the entry: a spurious
-#              "recently used".
+#              A hit does not mean that the entry is still cached when the caller looks at it.
+#              A read that comes too late may leave its mark on a later incarnation of the entry:
+#              a spurious "recently used".
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset

@@ -8,7 +8,6 @@
 # Invariants   RF-1 (I12) the count leaves zero by publish only.
 #              RF-2 (I13) the count is never negative; a release below zero changes nothing.
 #              RF-3 (I14) exactly one release of an incarnation answers RELEASED_LAST.
-#              RF-4 (I30) an incarnation begins without a mark; retain and release leave it as it is.
 # Ordering     publish (release) and every retain or release (read-modify-writes that continue its
 #              release sequence) -> the acquire of retain: a holder sees the fields written before
 #              publish. Each release -> the acquire load of the last one: all uses by all holders
@@ -16,7 +15,7 @@
 #              The mark orders nothing; every change of it continues the release sequence.
 # Reclamation  None here. The count may be read on an object that is in its pool: the memory must be
 #              type-stable.
-# Not promised What is read by refcount_value or refcount_was_marked may be stale when it is returned.
+# Not promised What refcount_value or refcount_was_marked read may be stale when it is returned.
 
 from libc.stdint cimport int32_t
 

@@ -16,6 +16,11 @@ if i32_cas_weak_release(count, &seen, seen - references):
     return RELEASED_LAST
 """
 
+RETAIN_MARKED = """
+if i32_cas_weak_acquire(count, &seen, (seen + 1) | REFERENCE_MARK):
+    return True
+"""
+
 MUTANTS: tuple[Mutant, ...] = (
     Mutant(
         id="H01",
@@ -96,8 +101,8 @@ return RELEASED if (seen & REFERENCES) > references else RELEASED_LAST
         title="a read sets no mark of an access",
         origin="port",
         file=FILE,
-        old="if i32_cas_weak_acquire(count, &seen, (seen + 1) | REFERENCE_MARK):",
-        new="if i32_cas_weak_acquire(count, &seen, seen + 1):",
+        old=RETAIN_MARKED,
+        new=RETAIN_MARKED.replace("(seen + 1) | REFERENCE_MARK", "seen + 1"),
         suite="removal_queue",
         breaks="I55",
     ),
@@ -106,8 +111,9 @@ return RELEASED if (seen & REFERENCES) > references else RELEASED_LAST
         title="a read takes its reference by a relaxed exchange",
         origin="port",
         file=FILE,
-        old="if i32_cas_weak_acquire(count, &seen, (seen + 1) | REFERENCE_MARK):",
-        new="if i32_cas_weak_relaxed(count, &seen, (seen + 1) | REFERENCE_MARK):",
+        old=RETAIN_MARKED,
+        new=RETAIN_MARKED.replace("i32_cas_weak_acquire", "i32_cas_weak_relaxed"),
+        cimports="from pulsar_ml.sync.atomics cimport i32_cas_weak_relaxed",
         suite="range_cache",
         breaks="I12, I34",
         mode="c11",
