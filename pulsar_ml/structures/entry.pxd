@@ -17,8 +17,8 @@
 #              replaced, a reader holds the old one or the new one.
 #              EN-7 an entry has one parsed value at most; copies made after it was attached share
 #              it, and it is released with the last entry that has it, before the payload.
-#              EN-8 (I30, I59) a mark of an access is set under a reference and forgotten inside a
-#              write section of the entry's wrapper; neither changes what else is in `extra`.
+#              EN-8 (I30, I59) a mark of an access is set by the exchange that takes a reader's
+#              reference, and forgotten inside a write section of the entry's wrapper.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication,
 #              read after a successful retain; but `extra`, whose read count changes while it is
 #              shared: exchanged with release -> loaded with acquire. Likewise `payload`, to which
@@ -26,7 +26,8 @@
 # Reclamation  The thread whose release reached zero gives everything back. Entry memory is
 #              type-stable; the payload is freed, and with a slice its reference to the receive
 #              buffer goes back.
-# Not promised That a mark is one cache's alone where two caches hold the entry.
+# Not promised That a mark is one cache's alone where two caches hold the entry, or of this
+#              incarnation: a reader that comes too late marks what its handle names by then.
 #              That entry_retain on a stale handle retains the entry it once named: compare the
 #              position afterwards.
 

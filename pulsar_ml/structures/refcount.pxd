@@ -8,6 +8,7 @@
 # Invariants   RF-1 (I12) the count leaves zero by publish only.
 #              RF-2 (I13) the count is never negative; a release below zero changes nothing.
 #              RF-3 (I14) exactly one release of an incarnation answers RELEASED_LAST.
+#              RF-4 (I30) the mark is cleared by refcount_forget_mark and publish only.
 # Ordering     publish (release) and every retain or release (read-modify-writes that continue its
 #              release sequence) -> the acquire of retain: a holder sees the fields written before
 #              publish. Each release -> the acquire load of the last one: all uses by all holders

@@ -106,16 +106,4 @@ return RELEASED if (seen & REFERENCES) > references else RELEASED_LAST
         suite="removal_queue",
         breaks="I55",
     ),
-    Mutant(
-        id="RF-acquire",
-        title="a read takes its reference by a relaxed exchange",
-        origin="port",
-        file=FILE,
-        old=RETAIN_MARKED,
-        new=RETAIN_MARKED.replace("i32_cas_weak_acquire", "i32_cas_weak_relaxed"),
-        cimports="from pulsar_ml.sync.atomics cimport i32_cas_weak_relaxed",
-        suite="range_cache",
-        breaks="I12, I34",
-        mode="c11",
-    ),
 )
