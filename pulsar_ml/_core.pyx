@@ -21,6 +21,7 @@ from pulsar_ml.structures.cache_manager cimport (
     cache_manager_hit, cache_manager_init, cache_manager_look, cache_manager_miss, cache_manager_next,
     cache_manager_put, cache_manager_remove, cache_manager_run, cache_manager_stats,
 )
+from pulsar_ml.structures.cached_state cimport CachedState, range_cache_look
 from pulsar_ml.structures.entry cimport (
     Entry as NativeEntry, entry_at, entry_attach_metadata, entry_copy, entry_copy_bytes,
     entry_expect_read, entry_expected_reads, entry_has_callback, entry_length, entry_matches,
@@ -48,9 +49,8 @@ from pulsar_ml.structures.position cimport (
 )
 from pulsar_ml.structures.position_map cimport MapCursor
 from pulsar_ml.structures.range_cache cimport (
-    CachedState, Removed as NativeRemoved, cache_memory_destroy, cache_memory_init, range_cache_cursor,
-    range_cache_delete, range_cache_exists, range_cache_look,
-    range_cache_new, range_cache_size,
+    Removed as NativeRemoved, cache_memory_destroy, cache_memory_init, range_cache_cursor,
+    range_cache_delete, range_cache_exists, range_cache_new, range_cache_size,
 )
 from pulsar_ml.structures.read_count cimport read_count_release
 from pulsar_ml.structures.receive_buffer cimport (

@@ -8,10 +8,9 @@ from pulsar_ml.operations.cache_world cimport (
     FIRST_TICK, MOST_LATE, TICK_BITS, CacheWorld, world_key, world_position, world_ticks, world_vacancy,
     world_violate,
 )
+from pulsar_ml.structures.cached_state cimport CachedState, range_cache_look
 from pulsar_ml.structures.position_map cimport MapCursor
-from pulsar_ml.structures.range_cache cimport (
-    CachedState, range_cache_cursor, range_cache_exists, range_cache_look, range_cache_size,
-)
+from pulsar_ml.structures.range_cache cimport range_cache_cursor, range_cache_exists, range_cache_size
 
 
 cdef enum:

@@ -20,13 +20,13 @@ from pulsar_ml.operations.support cimport (
     violate,
 )
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_has_callback,
-    entry_has_expected_reads, entry_matches, entry_metadata, entry_new, entry_on_deallocate,
-    entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count, entry_references,
-    entry_release, entry_retain, payload_bytes, payload_length, payload_new, payload_release,
-    read_count_maybe_new,
+    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_copy_chained,
+    entry_has_callback, entry_has_expected_reads, entry_matches, entry_metadata, entry_new,
+    entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count,
+    entry_references, entry_release, entry_release_chained, entry_retain, payload_bytes, payload_length,
+    payload_new, payload_release, read_count_maybe_new,
 )
-from pulsar_ml.structures.object_pool cimport pool_in_use
+from pulsar_ml.structures.object_pool cimport PoolChain, pool_give_all, pool_in_use
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.read_count cimport (
     read_count_at, read_count_mark_read, read_count_release, read_count_retain, read_count_value,
@@ -244,6 +244,20 @@ cdef inline void entry_try_stale(
         entry_callbacks_right(run, violation)
 
 
+# A copy, every second time in the place of another one that was released meanwhile.
+cdef inline uint32_t entry_copy_for(EntryRun* run, uint32_t handle, bint counts) noexcept nogil:
+    cdef PoolChain chain = PoolChain(0, 0)
+    cdef uint32_t copy
+    if handle & 1:
+        return entry_copy(&run.pool, handle, counts)
+    copy = entry_copy(&run.pool, handle, False)
+    if copy:
+        entry_release_chained(&run.pool, copy, 1, &chain)
+        copy = entry_copy_chained(&run.pool, handle, counts, &chain)
+        pool_give_all(&run.pool.entries, &chain)
+    return copy
+
+
 cdef inline void entry_with(
     EntryRun* run, int32_t thread, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
@@ -259,7 +273,7 @@ cdef inline void entry_with(
         if hands_full(hands):
             result.status = EN_HANDS_FULL
         elif call.code == EN_COPY:
-            handle = entry_copy(&run.pool, handle, call.arguments[1] != 0)
+            handle = entry_copy_for(run, handle, call.arguments[1] != 0)
             if handle:
                 entry_keep(run, hands, handle, held >> 8, call.arguments[1] != 0, result)
             else:

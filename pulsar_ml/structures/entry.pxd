@@ -17,17 +17,17 @@
 #              replaced, a reader holds the old one or the new one.
 #              EN-7 an entry has one parsed value at most; copies made after it was attached share
 #              it, and it is released with the last entry that has it, before the payload.
-#              EN-8 (I30, I59) a mark of an access is set under a reference and forgotten inside a
-#              write section of the entry's wrapper; neither changes what else is in `extra`.
+#              EN-8 (I30, I59) a mark of an access is set by the exchange that takes a reader's
+#              reference, and forgotten inside a write section of the entry's wrapper.
 # Ordering     See refcount.pxd and object_pool.pxd. Fields are plain: written before publication,
 #              read after a successful retain; but `extra`, whose read count changes while it is
-#              shared: exchanged with release -> loaded with acquire. The mark of an access orders
-#              nothing; its exchanges continue the release sequence. Likewise `payload`, to which
+#              shared: exchanged with release -> loaded with acquire. Likewise `payload`, to which
 #              a parsed value comes once.
 # Reclamation  The thread whose release reached zero gives everything back. Entry memory is
 #              type-stable; the payload is freed, and with a slice its reference to the receive
 #              buffer goes back.
-# Not promised That a mark is one cache's alone where two caches hold the entry.
+# Not promised That a mark is one cache's alone where two caches hold the entry, or of this
+#              incarnation: a reader that comes too late marks what its handle names by then.
 #              That entry_retain on a stale handle retains the entry it once named: compare the
 #              position afterwards.
 
@@ -35,6 +35,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport (
     Pool, PoolChain, pool_at, pool_chain, pool_destroy, pool_give, pool_init, pool_place, pool_take,
+    pool_take_chained,
 )
 from pulsar_ml.structures.parsed_value cimport (
     PAYLOAD_IS_PARSED, Metadata, ReleaseValue, metadata_new, share_metadata, share_payload, share_release,
@@ -51,15 +52,14 @@ from pulsar_ml.structures.read_count cimport (
     read_count_value,
 )
 from pulsar_ml.structures.refcount cimport (
-    RELEASED_LAST, ReleaseResult, refcount_publish, refcount_release,
-    refcount_retain, refcount_value,
+    RELEASED_LAST, ReleaseResult, refcount_forget_mark, refcount_publish, refcount_release,
+    refcount_retain, refcount_value, refcount_was_marked,
 )
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     i64_cas_strong_acq_rel, i64_load_acquire, i64_store_relaxed, pml_i32, pml_i64, pml_u32,
-    u32_cas_strong_acq_rel, u32_cas_weak_relaxed, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
+    u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
 )
-from pulsar_ml.sync.branch cimport unlikely
 from pulsar_ml.sync.memory cimport release
 
 
@@ -76,9 +76,8 @@ cdef struct Callback:
 
 
 cdef enum:
-    # `extra` of an entry: a handle and three marks.
+    # `extra` of an entry: a handle and two marks.
     EXTRA_HANDLE = 0x1FFFFFFF
-    EXTRA_ACCESSED = 0x20000000     # read since it was cached, or since a pass requeued it
     EXTRA_IS_CALLBACK = 0x40000000  # the handle names a Callback, otherwise a read count (0: none)
     EXTRA_COUNTS_READ = 0x80000000  # deallocation marks a read (decreaseReadCountOnRelease)
 
@@ -87,7 +86,7 @@ cdef struct Entry:          # 32 bytes
     int64_t ledger_id
     int64_t entry_id
     pml_i64 payload         # address of the Payload, and a mark; next free entry while pooled
-    pml_i32 references
+    pml_i32 references      # and the mark: read since it was cached, or since a pass requeued it
     pml_u32 extra
 
 
@@ -136,44 +135,52 @@ cdef inline Payload* entry_payload(const Entry* entry) noexcept nogil:
 cdef inline uint32_t entry_new(
     EntryPool* pool, Position at, Payload* payload, uint32_t read_count, bint counts_read
 ) noexcept nogil:
-    return entry_of_share(pool, at, <int64_t>payload, read_count, counts_read)
-
-
-cdef inline uint32_t entry_of_share(
-    EntryPool* pool, Position at, int64_t share, uint32_t read_count, bint counts_read
-) noexcept nogil:
     cdef uint32_t handle = pool_take(&pool.entries)
-    cdef Entry* entry
-    if not handle:
-        return 0
-    entry = entry_at(pool, handle)
+    if handle:
+        entry_start(pool, handle, at, <int64_t>payload, read_count, counts_read)
+    return handle
+
+
+# A new incarnation of an entry that is in use by nobody.
+cdef inline void entry_start(
+    EntryPool* pool, uint32_t handle, Position at, int64_t share, uint32_t read_count, bint counts_read
+) noexcept nogil:
+    cdef Entry* entry = entry_at(pool, handle)
     entry.ledger_id = at.ledger_id
     entry.entry_id = at.entry_id
     i64_store_relaxed(&entry.payload, share)
     u32_store_relaxed(&entry.extra, read_count | (EXTRA_COUNTS_READ if counts_read else 0))
     # Last: from here a stale handle can retain this incarnation.
     refcount_publish(&entry.references)
-    return handle
 
 
 # A new entry for the same bytes and the same expected reads, or 0 when memory ran out. The caller
 # holds a reference to the original. A dispatch copy counts its read when it is released. Both share
 # a handler from here, made now if no read was expected: later expectations are of both.
 cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
+    cdef PoolChain chain = PoolChain(0, 0)
+    return entry_copy_chained(pool, handle, counts_read, &chain)
+
+
+# entry_copy, which takes the entry from a chain of the caller's while that has one: a dispatcher's,
+# in which entry_release_chained left copies, needs no exchange with the pool for the next ones.
+cdef inline uint32_t entry_copy_chained(
+    EntryPool* pool, uint32_t handle, bint counts_read, PoolChain* chain
+) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
     cdef int64_t share
     cdef uint32_t copy
     if not read_count and not pool.counts_of_4:
         return 0
-    share = i64_load_acquire(&entry.payload)
-    share_retain(share)
-    copy = entry_of_share(pool, position(entry.ledger_id, entry.entry_id), share, read_count,
-                          counts_read)
+    copy = pool_take_chained(&pool.entries, chain)
     if not copy:
-        share_release(share)
         if read_count:
             read_count_release(&pool.read_counts, read_count)
+        return 0
+    share = i64_load_acquire(&entry.payload)
+    share_retain(share)
+    entry_start(pool, copy, position(entry.ledger_id, entry.entry_id), share, read_count, counts_read)
     return copy
 
 
@@ -339,26 +346,13 @@ cdef inline bint entry_is_at(const Entry* entry, Position at) noexcept nogil:
 
 # Accesses ----------------------------------------------------------------------------------------
 
-# A hit, by a holder of a reference.
-cdef inline void entry_mark_accessed(Entry* entry) noexcept nogil:
-    cdef uint32_t seen = u32_load_relaxed(&entry.extra)
-    # Only when it changes something: the line is shared by all readers.
-    while unlikely(not seen & EXTRA_ACCESSED):
-        if u32_cas_weak_relaxed(&entry.extra, &seen, seen | EXTRA_ACCESSED):
-            return
-
-
 # Inside the write section of the entry's wrapper, like the next one.
 cdef inline bint entry_was_accessed(const EntryPool* pool, uint32_t handle) noexcept nogil:
-    return (u32_load_relaxed(&entry_at(pool, handle).extra) & EXTRA_ACCESSED) != 0
+    return refcount_was_marked(&entry_at(pool, handle).references)
 
 
 cdef inline void entry_forget_access(EntryPool* pool, uint32_t handle) noexcept nogil:
-    cdef Entry* entry = entry_at(pool, handle)
-    cdef uint32_t seen = u32_load_relaxed(&entry.extra)
-    while seen & EXTRA_ACCESSED:
-        if u32_cas_weak_relaxed(&entry.extra, &seen, seen & ~<uint32_t>EXTRA_ACCESSED):
-            return
+    refcount_forget_mark(&entry_at(pool, handle).references)
 
 
 # Expected reads; the caller holds a reference to the entry ----------------------------------------

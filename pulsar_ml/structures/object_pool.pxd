@@ -158,6 +158,18 @@ cdef inline void pool_chain(PoolChain* chain, uint32_t handle, pml_i64* link) no
         chain.last = handle
 
 
+# The object that joined a chain last, or one of the pool if the chain is empty; 0 when memory or
+# handles ran out. The chain is the caller's, who wrote the object's fields, or saw them written.
+cdef inline uint32_t pool_take_chained(Pool* pool, PoolChain* chain) noexcept nogil:
+    cdef uint32_t handle = chain.first
+    if not handle:
+        return pool_take(pool)
+    chain.first = <uint32_t>i64_load_relaxed(pool_link(pool, handle))
+    if not chain.first:
+        chain.last = 0
+    return handle
+
+
 # Gives a chain back, which is empty afterwards.
 cdef inline void pool_give_all(Pool* pool, PoolChain* chain) noexcept nogil:
     if chain.first:

@@ -21,15 +21,17 @@
 #              reference at once; for their memory, at most UNSETTLED of them wait for each other.
 # Not promised A range is not a snapshot: entries put or removed meanwhile may or may not be in it.
 #              A hit does not mean that the entry is still cached when the caller looks at it.
+#              A read that comes too late may leave its mark on a later incarnation of the entry:
+#              a spurious "recently used".
 
 from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, entry_adopt_reads, entry_at, entry_expected_reads, entry_forget_access,
-    entry_hold_reads, entry_is_at, entry_mark_accessed, entry_matches, entry_payload,
+    Entry, EntryPool, entry_adopt_reads, entry_at, entry_forget_access,
+    entry_hold_reads, entry_is_at, entry_matches, entry_payload,
     entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release,
-    entry_release_chained, entry_retain, entry_was_accessed, payload_source,
+    entry_release_chained, entry_retain, payload_source,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds, wrapper_look,
@@ -56,10 +58,8 @@ from pulsar_ml.structures.read_count cimport (
 from pulsar_ml.structures.receive_buffer cimport (
     BufferBooks, ReceiveBuffer, receive_buffer_pin, receive_buffer_unpin,
 )
-from pulsar_ml.structures.refcount cimport refcount_retain, refcount_value
-from pulsar_ml.structures.stamped_lock cimport (
-    stamped_lock_read, stamped_lock_write, stamped_unlock_read, stamped_unlock_write,
-)
+from pulsar_ml.structures.refcount cimport refcount_retain, refcount_retain_marked, refcount_value
+from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport (
     PML_DEALLOCATED, PML_EXISTS, PML_MISMATCH, PML_NO_MEMORY, PML_OK, Status,
 )
@@ -97,16 +97,6 @@ cdef struct RangeCache:
     pml_i64 size            # bytes
     pml_i64 link            # next free cache while pooled
     char[48] apart_too
-
-
-# An entry as its wrapper describes it.
-cdef struct CachedState:
-    Position key
-    int64_t length          # bytes
-    int64_t timestamp       # nanoseconds
-    int32_t requeues
-    bint accessed           # since the last pass that requeued it
-    int64_t expected_reads
 
 
 # The entries and bytes that a removal took out, and what range_cache_settle has to give back.
@@ -325,7 +315,7 @@ cdef inline uint32_t range_cache_retain(
         if unlikely(not entry):
             return 0
         held = entry_at(&memory.entries, entry)
-        if likely(refcount_retain(&held.references)):
+        if likely(refcount_retain_marked(&held.references)):
             if likely(wrapper_unchanged(wrapper, stamp)):
                 break
             entry_release(&memory.entries, entry, 1)
@@ -333,7 +323,6 @@ cdef inline uint32_t range_cache_retain(
             return 0
     # Its position, unless a holder released too often.
     if likely(entry_is_at(held, key)):
-        entry_mark_accessed(held)
         if unlikely(cache.touch is not NULL):
             range_cache_touch(cache, handle)
         return entry
@@ -352,11 +341,10 @@ cdef inline uint32_t range_cache_retain_shown(
     cdef Entry* held = entry_at(&memory.entries, entry)
     if unlikely(not entry):
         return 0
-    if unlikely(not refcount_retain(&held.references)):
+    if unlikely(not refcount_retain_marked(&held.references)):
         return 0
     # Its position, unless a holder released too often.
     if likely(map_shows(page, key, entry, proof) and entry_is_at(held, key)):
-        entry_mark_accessed(held)
         if unlikely(cache.touch is not NULL):
             range_cache_touch(cache, map_slot(page, key))
         return entry
@@ -405,33 +393,6 @@ cdef inline uint32_t range_cache_next(const RangeCache* cache, MapCursor* cursor
         entry = range_cache_retain(cache, handle, found)
         if entry:
             return entry
-
-
-# The next cached entry of the range as its wrapper describes it, without a reference; False at the
-# end. No access is marked.
-cdef inline bint range_cache_look(
-    const RangeCache* cache, MapCursor* cursor, CachedState* state
-) noexcept nogil:
-    cdef CacheMemory* memory = cache.memory
-    cdef EntryWrapper* wrapper
-    cdef uint32_t handle
-    cdef bint found = False
-    while not found:
-        handle = map_next(&cache.map, cursor, &state.key)
-        if not handle:
-            return False
-        wrapper = wrapper_at(&memory.wrappers, handle)
-        stamped_lock_read(&wrapper.lock)
-        found = wrapper_holds(wrapper, &memory.map, cache, state.key)
-        if found:
-            state.length = wrapper.size
-            state.timestamp = i64_load_relaxed(&wrapper.timestamp)
-            state.requeues = wrapper.requeue_count
-            # Inside the section the wrapper keeps its reference.
-            state.accessed = entry_was_accessed(&memory.entries, u32_load_relaxed(&wrapper.value))
-            state.expected_reads = entry_expected_reads(&memory.entries, u32_load_relaxed(&wrapper.value))
-        stamped_unlock_read(&wrapper.lock)
-    return True
 
 
 # Removal -----------------------------------------------------------------------------------------

@@ -43,6 +43,7 @@ PARTS = {
     "lru": "an eviction policy, likewise",
     "s3_fifo": "an eviction policy, likewise",
     "fewest_reads": "an eviction policy, likewise",
+    "cached_state": "a view of the range cache, tested with it",
     "parsed_value": "a part of entry; tested and described with it",
     "payload": "the bytes of an entry, likewise",
     "ghost_list": "what s3_fifo remembers",

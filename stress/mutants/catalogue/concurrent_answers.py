@@ -98,7 +98,7 @@ i64_fetch_sub_relaxed(&cache.size, 2 * removed.bytes)
         file="structures/range_cache.pxd",
         old=RETAIN,
         new="""
-if not entry_retain(&memory.entries, entry):
+if not refcount_retain_marked(&held.references):
     return 0
 if wrapper_unchanged(wrapper, stamp):
     break

@@ -7,7 +7,7 @@ from stress.mutants.catalogue.mutant import Mutant
 FILE = "structures/range_cache.pxd"
 
 RETAIN = """
-if likely(refcount_retain(&held.references)):
+if likely(refcount_retain_marked(&held.references)):
     if likely(wrapper_unchanged(wrapper, stamp)):
         break
     entry_release(&memory.entries, entry, 1)
@@ -35,7 +35,6 @@ OWN_REFERENCE = "retained = refcount_retain(&held.references)"
 HIT = """
 # Its position, unless a holder released too often.
 if likely(entry_is_at(held, key)):
-    entry_mark_accessed(held)
     if unlikely(cache.touch is not NULL):
         range_cache_touch(cache, handle)
     return entry
@@ -99,7 +98,7 @@ if status == PML_EXISTS:
         file=FILE,
         old=RETAIN,
         new="""
-if entry_retain(&memory.entries, entry):
+if refcount_retain_marked(&held.references):
     break
 return 0
 """,
@@ -127,14 +126,12 @@ return 0
         file=FILE,
         old="""
 if likely(map_shows(page, key, entry, proof) and entry_is_at(held, key)):
-    entry_mark_accessed(held)
     if unlikely(cache.touch is not NULL):
         range_cache_touch(cache, map_slot(page, key))
     return entry
 """,
         new="""
 if likely(entry_is_at(held, key)):
-    entry_mark_accessed(held)
     if unlikely(cache.touch is not NULL):
         range_cache_touch(cache, map_slot(page, key))
     return entry
@@ -288,7 +285,6 @@ stamped_unlock_write(&wrapper.lock)
         old=HIT,
         new="""
 if entry_is_at(held, key):
-    entry_mark_accessed(held)
     if cache.touch is not NULL:
         stamped_lock_write(&wrapper.lock)
         cache.touch(cache.intake, handle, wrapper)
@@ -305,7 +301,7 @@ if entry_is_at(held, key):
         file=FILE,
         old=RETAIN,
         new="""
-if refcount_retain(&held.references):
+if refcount_retain_marked(&held.references):
     if wrapper_unchanged(wrapper, stamp):
         break
 elif wrapper_unchanged(wrapper, stamp):
@@ -482,7 +478,6 @@ if found:
         file=FILE,
         old=HIT,
         new="""
-entry_mark_accessed(held)
 if cache.touch is not NULL:
     range_cache_touch(cache, handle)
 return entry

@@ -8,12 +8,17 @@ FILE = "structures/refcount.pxd"
 
 RELEASE = """
 if i32_cas_weak_release(count, &seen, seen - references):
-    if seen > references:
+    if (seen & REFERENCES) > references:
         return RELEASED
     # Reads the zero just written, the end of every release's sequence. A load and not a
     # fence, because thread sanitizers understand it.
     i32_load_acquire(count)
     return RELEASED_LAST
+"""
+
+RETAIN_MARKED = """
+if i32_cas_weak_acquire(count, &seen, (seen + 1) | REFERENCE_MARK):
+    return True
 """
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -23,13 +28,13 @@ MUTANTS: tuple[Mutant, ...] = (
         origin="#2993, fixed by #2995",
         file=FILE,
         old="""
-while 0 < seen < INT32_MAX:
+while 0 < (seen & REFERENCES) < REFERENCES:
     if i32_cas_weak_acquire(count, &seen, seen + 1):
         return True
 return False
 """,
         new="""
-if i32_fetch_add_relaxed(count, 1) > 0:
+if i32_fetch_add_relaxed(count, 1) & REFERENCES:
     return True
 i32_fetch_sub_relaxed(count, 1)
 return False
@@ -47,7 +52,7 @@ return False
         old=RELEASE,
         new="""
 i32_store_relaxed(count, seen - references)
-return RELEASED if seen > references else RELEASED_LAST
+return RELEASED if (seen & REFERENCES) > references else RELEASED_LAST
 """,
         suite="refcount",
         breaks="I13, I14",
@@ -90,5 +95,15 @@ return RELEASED if seen > references else RELEASED_LAST
         cimports="from pulsar_ml.sync.atomics cimport i32_store_relaxed",
         mode="c11",
         within=4_000,
+    ),
+    Mutant(
+        id="RF-mark",
+        title="a read sets no mark of an access",
+        origin="port",
+        file=FILE,
+        old=RETAIN_MARKED,
+        new=RETAIN_MARKED.replace("(seen + 1) | REFERENCE_MARK", "seen + 1"),
+        suite="removal_queue",
+        breaks="I55",
     ),
 )

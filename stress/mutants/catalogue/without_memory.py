@@ -42,19 +42,16 @@ if next_chunk is NULL:
     ),
     Mutant(
         id="N03",
-        title="a copy that got no handle keeps its payload",
+        title="a copy that got no handle keeps its reference to the read count",
         origin="port",
         file="structures/entry.pxd",
         old="""
-share_release(share)
 if read_count:
     read_count_release(&pool.read_counts, read_count)
+return 0
 """,
-        function="entry_copy",
-        new="""
-if read_count:
-    read_count_release(&pool.read_counts, read_count)
-""",
+        function="entry_copy_chained",
+        new="return 0",
         suite="entry",
         breaks="",
     ),

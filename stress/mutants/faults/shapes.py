@@ -50,6 +50,36 @@ MORE: tuple[Mutant, ...] = (
         **ONE_CACHE,
         chunk_bits=(2, 2),
     ),
+    # A read finds an entry in memory that is younger than its wrapper's place.
+    shape(
+        "range_cache",
+        (
+            ("put", 0, 0, 0),
+            ("put", 0, 1, 0),
+            ("remove_range", 0, 0, 0),
+            ("put", 0, 2, 0),
+            ("put", 0, 3, 0),
+            ("sweep", 2),
+            ("put", 0, 0, 0),
+        ),
+        (("get", 0, 0), ("get", 0, 0)),
+        **ONE_CACHE,
+        chunk_bits=(2, 2),
+    ),
+    # A hit touches a wrapper in memory that is younger than the entry's.
+    shape(
+        "eviction_policy",
+        (
+            ("put", 0, 0, 0),
+            ("put", 0, 1, 0),
+            ("put", 0, 2, 0),
+            ("remove_range", 0, 0, 0),
+            ("put", 0, 0, 0),
+        ),
+        (("get", 0, 0), ("get", 0, 0)),
+        **{**ONE_CACHE, "policy": (5, 5)},
+        chunk_bits=(2, 2),
+    ),
     # A duplicate meets the removal of the entry that it finds.
     shape(
         "range_cache",

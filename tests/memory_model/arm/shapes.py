@@ -98,7 +98,7 @@ SHAPES = (
             "slot exchange | `map_find`, `map_next`",
             "link exchange in a branch | readers",
             "`node_leave` | `node_is_sealed`",
-            "exchange of `payload` | `entry_metadata`, `entry_copy`",
+            "exchange of `payload` | `entry_metadata`, `entry_copy_chained`",
             "exchange of `extra` | `entry_hold_reads`, `entry_reads`",
         ),
         (1, 1, "addr"),
