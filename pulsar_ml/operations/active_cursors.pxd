@@ -14,8 +14,8 @@ from pulsar_ml.operations.cursor_world cimport (
     cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
-    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
-    table_start, violate,
+    SubjectTable, dirty, expect_equal, operation_argument, table_operation, table_setting, table_start,
+    violate,
 )
 from pulsar_ml.structures.active_cursors cimport (
     ACTIVE_FEWEST_REMOVALS, ActiveCursors, ActiveMemory, active_cursors_add,

@@ -16,7 +16,7 @@ from pulsar_ml.operations.cache_world cimport (
     CacheWorld, WorldThread, world_create, world_equal, world_tick, world_ticks, world_violate,
 )
 from pulsar_ml.operations.support cimport (
-    dirty, operation_argument, SubjectTable, table_operation, table_setting, table_start,
+    SubjectTable, dirty, operation_argument, table_operation, table_setting, table_start,
 )
 from pulsar_ml.structures.cache_manager cimport (
     CacheManager, ManagerSettings, ManagerStats, cache_manager_configure, cache_manager_destroy,

@@ -13,8 +13,7 @@ from pulsar_ml.operations.cursor_world cimport (
     cursor_see_version, cursor_settings, cursor_value, cursor_world_init, name_id, name_tag,
 )
 from pulsar_ml.operations.support cimport (
-    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_start,
-    violate,
+    SubjectTable, dirty, expect_equal, operation_argument, table_operation, table_start, violate,
 )
 from pulsar_ml.structures.cursor_heap cimport (
     HEAP_ARITY, HEAP_NOWHERE, CursorHeap, HeapCursor, HeapPlace, SlowestChange, cursor_heap_add,

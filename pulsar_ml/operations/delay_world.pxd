@@ -106,11 +106,6 @@ cdef inline int64_t delay_start(int64_t era, int64_t start) noexcept nogil:
     return (<int64_t>1 << 40) + start if era == 2 else start
 
 
-# A clock goes on or steps back, and stays a number.
-cdef inline int64_t delay_later(int64_t now, int64_t milliseconds) noexcept nogil:
-    return add_saturating(now, milliseconds)
-
-
 # Time since the clocks began, which may pass the largest number.
 cdef inline int64_t delay_since(int64_t at, int64_t start) noexcept nogil:
     return <int64_t>(<uint64_t>at - <uint64_t>start)

@@ -11,15 +11,15 @@ from libc.string cimport memset
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.delay_world cimport (
     DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks,
-    DelayNotes, delay_clocks_init, delay_inspect_table, delay_latest, delay_note_time,
-    delay_notes_init, delay_number, delay_position, delay_later, delay_since, delay_start,
-    delay_take, delay_time, delay_time_apart, raise_to,
+    DelayNotes, delay_clocks_init, delay_inspect_table, delay_latest, delay_note_time, delay_notes_init,
+    delay_number, delay_position, delay_since, delay_start, delay_take, delay_time, delay_time_apart,
+    raise_to,
 )
 from pulsar_ml.operations.support cimport (
-    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
-    table_start, violate,
+    SubjectTable, dirty, expect_equal, operation_argument, table_operation, table_setting, table_start,
+    violate,
 )
-from pulsar_ml.structures.delay_bucket cimport DelayBucket, bucket_at
+from pulsar_ml.structures.delay_bucket cimport DelayBucket, add_saturating, bucket_at
 from pulsar_ml.structures.delayed_manager cimport (
     delayed_manager_buckets, delayed_manager_bytes, delayed_manager_count, delayed_manager_fire,
     delayed_manager_next_fire, delayed_manager_set_tick, delayed_view_add, delayed_view_clear,
@@ -205,14 +205,13 @@ cdef inline int64_t manager_run_open(ManagerRun* run, int64_t slot, int64_t* fre
 
 # With a step each message is due at a moment of its own.
 cdef inline void manager_run_add(
-    ManagerRun* run, ViewNote* note, int64_t first, int64_t entries, int64_t deliver_at, int64_t step,
-    int64_t now, PmlResult* result
+    ManagerRun* run, ViewNote* note, int64_t first, int64_t entries, int64_t delay, int64_t step, int64_t now,
+    PmlResult* result
 ) noexcept nogil:
     cdef DelayNotes* notes = &run.notes[note.topic]
-    cdef int64_t number
+    cdef int64_t deliver_at, number
     for number in range(first, first + entries):
-        if step:
-            deliver_at = delay_time_apart(number, step, now)
+        deliver_at = delay_time_apart(number, step, now) if step else delay_time(delay, now)
         delay_note_time(notes, number, deliver_at)
         result.status = delayed_view_add(note.view, delay_position(notes, number), deliver_at, now)
         if result.status != DELAY_TRACKED:
@@ -282,10 +281,9 @@ cdef inline void manager_of_view(
     cdef DelayedView* view = note.view
     cdef int64_t at = 0
     if call.code == DV_ADD:
-        manager_run_add(run, note, call.arguments[1] % run.messages, 1, delay_time(call.arguments[2], now),
-                        0, now, result)
+        manager_run_add(run, note, call.arguments[1] % run.messages, 1, call.arguments[2], 0, now, result)
     elif call.code == DV_ADD_MANY:
-        manager_run_add(run, note, 0, call.arguments[1], delay_time(call.arguments[2], now), 0, now, result)
+        manager_run_add(run, note, 0, call.arguments[1], call.arguments[2], 0, now, result)
     elif call.code == DV_ADD_APART:
         manager_run_add(run, note, 0, call.arguments[1], 0, call.arguments[2], now, result)
     elif call.code == DV_CLOSE:
@@ -334,7 +332,7 @@ cdef inline void manager_apply(
     if call.code == DV_OPEN:
         result.status = manager_run_open(run, call.arguments[0], &result.words[0])
     elif call.code == DV_PASS_TIME:
-        run.clocks.times[thread] = delay_later(run.clocks.times[thread], call.arguments[0])
+        run.clocks.times[thread] = add_saturating(run.clocks.times[thread], call.arguments[0])
     elif call.code >= DV_MISCOUNT:
         manager_mistake(run, call.code)
     else:

@@ -9,12 +9,12 @@ from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult
 from pulsar_ml.operations.delay_world cimport (
     DELAY_APART, DELAY_BATCH, DELAY_CHUNK, DELAY_ERAS, DELAY_LEDGER_BITS, DELAY_NOTED, DelayClocks,
     DelayNotes, delay_clocks_init, delay_inspect_bucket, delay_latest, delay_note_time,
-    delay_notes_init, delay_position, delay_stride, delay_later, delay_since, delay_start,
-    delay_take, delay_time, delay_time_apart, raise_to,
+    delay_notes_init, delay_position, delay_since, delay_start, delay_stride, delay_take, delay_time,
+    delay_time_apart, raise_to,
 )
 from pulsar_ml.operations.support cimport (
-    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
-    table_start, violate,
+    SubjectTable, dirty, expect_equal, operation_argument, table_operation, table_setting, table_start,
+    violate,
 )
 from pulsar_ml.structures.delay_bucket cimport (
     DelayBucket, add_saturating, bucket_at, bucket_pool_init,
@@ -226,7 +226,7 @@ cdef inline void tracker_apply(
     elif call.code == DT_ADD_APART:
         tracker_run_add_apart(run, call.arguments[0], call.arguments[1], now, result)
     elif call.code == DT_PASS_TIME:
-        run.clocks.times[thread] = delay_later(now, call.arguments[0])
+        run.clocks.times[thread] = add_saturating(now, call.arguments[0])
     elif call.code == DT_SCHEDULED:
         tracker_run_scheduled(run, call.arguments[0], now, result, violation)
     elif call.code == DT_HAS_MESSAGE:

@@ -12,8 +12,8 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.hands cimport HANDS, Hands, hands_pass, hands_pick, hands_put
 from pulsar_ml.operations.support cimport (
-    dirty, expect_equal, operation_argument, SubjectTable, table_operation, table_setting,
-    table_start, violate,
+    SubjectTable, dirty, expect_equal, operation_argument, table_operation, table_setting, table_start,
+    violate,
 )
 from pulsar_ml.structures.inflight_limiter cimport (
     PERMITS_GRANTED, PERMITS_REFUSED, PERMITS_WAITING, Acquired, InflightLimiter, limiter_acquire,

@@ -8,7 +8,7 @@ from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
-    dirty, expect_equal, mix, operation_argument, SubjectTable, table_operation, table_setting,
+    SubjectTable, dirty, expect_equal, mix, operation_argument, table_operation, table_setting,
     table_start, violate,
 )
 from pulsar_ml.structures.object_pool cimport (

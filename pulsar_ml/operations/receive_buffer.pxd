@@ -12,7 +12,7 @@ from pulsar_ml.operations.hands cimport (
     Hands, hands_at, hands_full, hands_operation, hands_pass, hands_pick, hands_put,
 )
 from pulsar_ml.operations.support cimport (
-    dirty, expect_equal, mix, operation_argument, SubjectTable, table_operation, table_setting,
+    SubjectTable, dirty, expect_equal, mix, operation_argument, table_operation, table_setting,
     table_start, violate,
 )
 from pulsar_ml.structures.entry cimport (
