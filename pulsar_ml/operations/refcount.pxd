@@ -12,8 +12,8 @@ from pulsar_ml.operations.support cimport (
     violate,
 )
 from pulsar_ml.structures.refcount cimport (
-    RELEASED, RELEASED_LAST, RELEASED_TOO_OFTEN, ReleaseResult, refcount_publish, refcount_release,
-    refcount_retain, refcount_value,
+    REFERENCES, RELEASED, RELEASED_LAST, RELEASED_TOO_OFTEN, ReleaseResult, refcount_publish,
+    refcount_release, refcount_retain, refcount_retain_marked, refcount_value, refcount_was_marked,
 )
 from pulsar_ml.sync.atomics cimport (
     i32_cas_strong_acq_rel, i32_fetch_add_relaxed, i32_load_acquire, i32_load_relaxed,
@@ -181,8 +181,9 @@ cdef inline void refcount_apply(
                         b"is %lld", holder.held[which], refcount_value(&subject.count), 0)
     elif call.code == RC_RETAIN_FULL:
         # A count of this call's own, at the limit.
-        i32_store_relaxed(&full, INT32_MAX)
-        if refcount_retain(&full) or refcount_value(&full) != INT32_MAX:
+        i32_store_relaxed(&full, REFERENCES)
+        if (refcount_retain(&full) or refcount_retain_marked(&full) or refcount_was_marked(&full)
+                or refcount_value(&full) != REFERENCES):
             violate(violation, b"I12", b"a full count was retained; it is %lld now",
                     refcount_value(&full), 0, 0)
         result.status = RC_REFUSED

@@ -1,6 +1,6 @@
 # The cached entries of a range as their wrappers describe them, without a reference to any.
 #
-# Origin       The fields of RangeCacheEntryWrapper and of the read-count handler (Pulsar 4.1), whose
+# Origin       The fields of RangeCacheEntryWrapper and of the read-count handler (Pulsar 4.1). Its
 #              cache has no such view.
 # Threads      Any thread.
 # Invariants   CS-1 (I9) the fields of a state are of one read section of the wrapper.
