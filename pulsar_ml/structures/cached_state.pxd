@@ -3,8 +3,8 @@
 # Origin       The fields of RangeCacheEntryWrapper and of the read-count handler (Pulsar 4.1). Its
 #              cache has no such view.
 # Threads      Any thread.
-# Invariants   CS-1 (I9) the fields of a state are of one read section of the wrapper.
-#              CS-2 (I7) as a range read: ascending, without duplicates, inside the bounds.
+# Invariants   I9 the fields of a state are of one read section of the wrapper.
+#              I7 as a range read: ascending, without duplicates, inside the bounds.
 # Ordering     See stamped_lock.pxd.
 # Reclamation  Inside the section the wrapper keeps its reference to the entry.
 # Not promised That the entry is still cached when the caller looks at its state.
