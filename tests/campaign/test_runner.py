@@ -245,6 +245,7 @@ class Scripted:
 
     name = "scripted"
     slots = 2
+    under_way = False
 
     def __init__(self, fails: Callable[[Chunk], bool] = lambda chunk: False) -> None:
         self._inline = InlineRunner(SUITES, trial=made_up_trial)
