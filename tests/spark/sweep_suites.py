@@ -54,8 +54,8 @@ class Deadly:
 class Gated:
     """A subject whose trials with numbers of the gate as their setting report and wait there.
 
-    ``closed`` in the gate's directory has a file for each number; ``arrived`` and ``go`` are named
-    pipes. With a file ``once`` beside, only the first trial waits, and a copy of it does not.
+    ``closed`` in the gate's directory has a named pipe for each number; ``arrived`` is another one.
+    With a file ``once`` beside, only the first trial waits, and a copy of it does not.
     """
 
     def __init__(self, like: object) -> None:
@@ -64,20 +64,16 @@ class Gated:
     def __getattr__(self, name: str) -> object:
         return getattr(self._like, name)
 
-    def waits(self, gate: Path, number: int) -> bool:
-        closed = gate / "closed" / str(number)
-        if (gate / "once").exists():
-            with suppress(FileNotFoundError):
-                closed.rename(gate / "taken")
-                return True
-        return closed.exists()
-
     def create(self, *, threads: int, settings: Mapping[str, int]) -> object:
-        gate = Path(os.environ[GATE])
-        if self.waits(gate, number := settings["start"]):
-            with (gate / "arrived").open("w") as arrived:
-                arrived.write(f"{number} {os.getpid()}\n")
-            (gate / "go").read_bytes()
+        gate, number = Path(os.environ[GATE]), settings["start"]
+        with suppress(FileNotFoundError):
+            closed = gate / "closed" / str(number)
+            if (gate / "once").exists():
+                closed = closed.rename(gate / "taken")
+            if closed.exists():
+                with (gate / "arrived").open("w") as arrived:
+                    arrived.write(f"{number} {os.getpid()}\n")
+                closed.read_bytes()
         return self._like.create(threads=threads, settings=settings)  # type: ignore[attr-defined]
 
 

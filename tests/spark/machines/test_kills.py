@@ -59,24 +59,27 @@ class Gate:
         self.directory = directory
         self._waiting: dict[int, psutil.Process] = {}  # by number
         (directory / "closed").mkdir(parents=True)
-        for name in ("arrived", "go"):
-            os.mkfifo(directory / name)
+        os.mkfifo(directory / "arrived")
         # For reading and writing, so that it does not come to an end between two writers.
         self._arrived = os.open(directory / "arrived", os.O_RDWR | os.O_NONBLOCK)
 
     def close(self, *seeds: int) -> None:
         for seed in seeds:
-            (self.directory / "closed" / str(number_of(seed))).touch()
+            os.mkfifo(self._closed(seed))
 
     def open(self, *seeds: int) -> None:
         """Lets trials of these seeds through that arrive later."""
         for seed in seeds:
-            (self.directory / "closed" / str(number_of(seed))).unlink()
+            self._closed(seed).unlink()
 
     def release(self, *seeds: int) -> None:
-        """Opens it also for all trials that wait."""
+        """Opens it for a trial of each of these seeds that waits, too."""
+        for seed in seeds:
+            self._closed(seed).write_bytes(b"")  # as soon as the trial reads it
         self.open(*seeds)
-        (self.directory / "go").write_bytes(b"")
+
+    def _closed(self, seed: int) -> Path:
+        return self.directory / "closed" / str(number_of(seed))
 
     def wait(self, seed: int, log: Path, driver: subprocess.Popen[bytes]) -> psutil.Process:
         """The process of the seed's trial, as soon as it waits here.
