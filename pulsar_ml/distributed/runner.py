@@ -328,7 +328,7 @@ class _Collecting(threading.Thread):
             self.error = error
 
     def news(self) -> tuple[int, ...]:
-        """What tasks counted since the last call."""
+        """The counts of the job's tasks since the last call."""
         now = dict(self._counters.value)
         before, self._reported = self._reported, now
         return since(before, now)

@@ -145,8 +145,8 @@ def main(
                 write_rows(results, Cell, cells)
     earlier = [] if before is None else read_rows(before, Cell)
     echo(summary([earlier, cells] if earlier else [cells]))
-    if lost := fewer(earlier, cells):
-        echo(f"fewer seeds find: {', '.join(lost)}")
+    if fallen := fewer(earlier, cells):
+        echo(f"fewer seeds find: {', '.join(fallen)}")
 
 
 if __name__ == "__main__":

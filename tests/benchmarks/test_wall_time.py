@@ -69,13 +69,13 @@ def test_an_unknown_mutant_is_refused(tmp_path: Path) -> None:
     assert done.exit_code == 2 and "there is no mutant XX" in done.output
 
 
-def test_cells_of_the_file_are_not_made_again(
+def test_cells_of_the_file_are_not_run_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    made: list[int] = []
+    seeds_run: list[int] = []
 
     def one(path: Path, mutant: object, seed: int, seconds: float, runs: int) -> Cell:
-        made.append(seed)
+        seeds_run.append(seed)
         return Cell(CATALOGUE[0].id, CATALOGUE[0].suite, seed, "I1", 5)
 
     monkeypatch.setattr(wall_time, "build", lambda checked: tmp_path)
@@ -85,5 +85,5 @@ def test_cells_of_the_file_are_not_made_again(
     for seeds in ("2", "3"):
         done = CliRunner().invoke(main, [*words, seeds])
         assert done.exit_code == 0, done.output
-    assert made == [0, 1, 2]
+    assert seeds_run == [0, 1, 2]
     assert "| all | 1 | 1 | 1 | 3 | 5 |" in done.output
