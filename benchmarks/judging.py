@@ -3,14 +3,16 @@
 Each suite with a model runs small programs on one core in mode c11, with the race detector: once
 without the model, and once with a new judge that compares every history with it. Three programs
 have 2,000 executions each, and thirty 200, as many as ``pulsar-ml explore`` makes of a program by
-default: the fewer executions of a program, the more of their histories are new.
+default: the fewer executions of a program, the more of their histories are new. A row has the floor
+of the first ones: executions that are not judged, and the model's own methods in Python.
 """
 
 from __future__ import annotations
 
 import importlib
+import time
 from collections.abc import Callable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.measure import Benchmark
 from pulsar_ml.campaign.trial.controlled import program_of
@@ -21,6 +23,7 @@ from pulsar_ml.operations import _checked
 from pulsar_ml.suites.registry import SUITES
 
 SEED = 1
+METHODS = ("step", "concurrent", "begins", "happens", "hidden", "canonical")  # of models
 
 
 class Amount(NamedTuple):
@@ -40,10 +43,37 @@ class Speed(NamedTuple):
     steps: float
 
 
-def speed(name: str, judged: bool, amount: Amount = LONG) -> Speed:
+class Clock:
+    """The seconds in the methods of a model, of which one calls another."""
+
+    def __init__(self) -> None:
+        self.seconds = 0.0
+        self.inside = False
+
+    def timed(self, method: Callable[..., Any]) -> Callable[..., Any]:
+        def run(*arguments: Any, **more: Any) -> Any:
+            if self.inside:
+                return method(*arguments, **more)
+            self.inside, started = True, time.perf_counter()
+            try:
+                return method(*arguments, **more)
+            finally:
+                self.seconds += time.perf_counter() - started
+                self.inside = False
+
+        return run
+
+    def on(self, kind: type) -> type:
+        """Return a model whose methods are timed."""
+        own = {name: self.timed(getattr(kind, name)) for name in METHODS if hasattr(kind, name)}
+        return type(kind.__name__, (kind,), own)
+
+
+def speed(name: str, judged: bool, amount: Amount = LONG, clock: Clock | None = None) -> Speed:
     suite = SUITES[name]
     subject = _checked.SUBJECTS[suite.subject]
-    judge = ModelJudge(importlib.import_module(suite.model).Model) if judged else None
+    kind = importlib.import_module(suite.model).Model
+    judge = ModelJudge(clock.on(kind) if clock else kind) if judged else None
     executions, steps, seconds = 0, 0, 0.0
     for number in range(amount.programs):
         program = program_of(subject, suite, SEED + number, TrialOptions())
@@ -72,6 +102,13 @@ def slower(name: str, amount: Amount) -> Callable[[], float]:
     return lambda: speed(name, False, amount).executions / speed(name, True, amount).executions
 
 
+def floor(name: str) -> float:
+    """Return how many times longer executions take by the methods of the model alone."""
+    clock = Clock()
+    speed(name, True, clock=clock)
+    return 1 + clock.seconds * speed(name, False).executions / (LONG.programs * LONG.executions)
+
+
 def rows(name: str) -> tuple[Benchmark, ...]:
     return (
         Benchmark(
@@ -82,6 +119,7 @@ def rows(name: str) -> tuple[Benchmark, ...]:
         Benchmark(f"judging: {name}, judged", rate(name, True), "k/s"),
         Benchmark(f"judging: {name}, times longer", slower(name, LONG), "x", 2),
         Benchmark(f"judging: {name}, times longer, 200 executions", slower(name, USUAL), "x"),
+        Benchmark(f"judging: {name}, times longer, its floor", lambda: floor(name), "x"),
     )  # fmt: skip
 
 

@@ -4,8 +4,8 @@
 words: our milliseconds, those of the floor, Porcupine's, and how many times as fast as Porcupine a
 check would be that took the floor alone. The floor is
 
-* of a row with a model in Python, the calls of ``step`` that the check asks for, one after the
-  other, with their calls decoded and their states there;
+* of a row with a model in Python, the calls of ``step`` and ``partition`` that the check asks for,
+  one after the other, with their calls decoded and their states there;
 * of another row, a check of one operation;
 * of the command line, the start of the command (that of a file of one operation) and the reading of
   the file.
@@ -58,14 +58,20 @@ def milliseconds(work: Callable[[], object]) -> float:
 
 
 class Questions:
-    """A model that keeps what is asked of ``step``."""
+    """A model that keeps what is asked of ``step`` and ``partition``."""
 
     def __init__(self, model: Any) -> None:
         self.model = model
         self.kept: list[tuple[Any, Call]] = []
+        self.sorted: list[Call] = []
 
     def __getattr__(self, name: str) -> Any:
-        return getattr(self.model, name)
+        found = getattr(self.model, name)
+        return partial(self.part_of, found) if name == "partition" else found
+
+    def part_of(self, partition: Callable[[Call], Any], call: Call) -> Any:
+        self.sorted.append(call)
+        return partition(call)
 
     def step(self, state: Any, call: Call) -> Iterable[Any]:
         self.kept.append((state, call))
@@ -82,8 +88,11 @@ def bare_steps(shape: Shape) -> float:
         options = dataclasses.replace(DEFAULT, partition=shape.partition)
         check(history, Keyed(questions) if keyed else questions, options=options)
         step = questions.model.step
+        partition: Any = getattr(questions.model, "partition", None)
 
         def ask() -> None:
+            for call in questions.sorted:
+                partition(call)
             for state, call in questions.kept:
                 for _ in step(state, call):
                     pass

@@ -10,14 +10,16 @@ from typing import Any
 import pytest
 from hypothesis import given, settings
 
+from benchmarks.peers.porcupine.histories import flipped
 from benchmarks.peers.porcupine.models import Exchanged, Text, Texts
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.histories.published import key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
+from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.core import Shrinking
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.parts import guide
-from pulsar_ml.harness.linearize.search._answers import StatesFull
+from pulsar_ml.harness.linearize.search._answers import StatesFull, with_key_of
 from pulsar_ml.harness.linearize.searches import Searches
 from pulsar_ml.harness.models import CasRegister, KeyValueMap, Queue
 from pulsar_ml.harness.models.conformance import check_model
@@ -78,6 +80,83 @@ def test_the_guides_order_is_confirmed_by_the_model() -> None:
             (state,) = KeyValueMap().step(state, BUSY.call(index))
         alone = Options(explain=False, most_steps=few, natively=False)
         assert check(BUSY, model, options=alone).answer == UNKNOWN
+
+
+@pytest.mark.parametrize("flips", [1, 65])
+def test_the_key_that_the_model_refutes_first_is_searched_first(flips: int) -> None:
+    """Another key is refuted first by the guide, which looks ahead, or keys are searched in turn.
+
+    The model is asked a fraction of what it is asked without the guide.
+    """
+    history = flipped(key_value(0, clients=50, operations=1300, keys=10), 0, flips)
+    for kind in (Text, Texts):
+        questions = {}
+        for options in (QUICK, ALONE):
+            model = Counted(kind())
+            if kind is Texts:
+                model.partition = model.model.partition  # type: ignore[attr-defined]
+            whole = Keyed(model) if kind is Text else model
+            assert check(history, whole, options=options).answer == ILLEGAL
+            questions[options.natively] = model.questions.total()
+        assert questions[True] < questions[False] / 3
+
+
+@pytest.mark.parametrize("left", [0, 1, 100, 5_000])
+def test_the_search_for_the_easiest_key_keeps_the_limit_of_steps(left: int) -> None:
+    """A search notices its limit one step behind it."""
+    history = flipped(key_value(0, clients=50, operations=1300, keys=10), 0, 1)
+    searches = Searches(history, Keyed(Text()), QUICK, Effort(10**9))
+    own = guide.Guide(searches)
+    found = own.ask(64)
+    assert found.native is not None and found.suspect is not None
+    searches.effort.most_steps = searches.effort.steps + left
+    spent = Spent(found.native)
+    own.proposal = found._replace(native=spent)  # type: ignore[arg-type]
+    own.easiest(64)
+    assert sum(spent.steps) - len(spent.steps) <= left
+    searches.effort.most_steps = 10**9
+    own.easiest(64)
+    assert sum(spent.steps) > 5_000, "without the limit it takes more"
+
+
+class Spent:
+    """Parts that keep the steps of each search."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.pieces = parts.pieces
+        self.search = parts.search_part
+        self.steps: list[int] = []
+
+    def search_part(self, records: Any, chosen: Any, **more: Any) -> Any:
+        found = self.search(records, chosen, **more)
+        self.steps.append(found[2])
+        return found
+
+
+def test_an_order_is_followed_until_the_time_is_over() -> None:
+    """The clock is looked at behind each step of the model."""
+    model = Counted(Texts())
+    searches = Searches(BUSY, model, QUICK, Effort(10**9, deadline_ns=1))
+    assert not guide.follows(searches, list(range(len(BUSY))))
+    assert model.questions.total() == 1
+
+
+def test_the_calls_with_an_equal_key() -> None:
+    keys = [1, "1", True, 2, 1.0, float("nan"), None]
+    history = history_of(
+        Operation(at, "put", (key, at), None, at, at) for at, key in enumerate(keys)
+    )
+
+    def calls(records: Any, call: int) -> list[int] | None:
+        found = with_key_of(records, history.values, call)
+        return None if found is None else found[1].tolist()
+
+    assert [calls(history.records, call) for call in range(len(keys))] == [
+        [0, 2, 4], [1], [0, 2, 4], [3], [0, 2, 4], None, [6],
+    ]  # fmt: skip
+    without = history.records.copy()
+    without["arguments"][3] = -1  # a call without a key
+    assert calls(without, 0) is None
 
 
 def respects_time(history: History, order: Iterable[int]) -> bool:

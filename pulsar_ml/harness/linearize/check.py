@@ -13,7 +13,6 @@ from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
-from pulsar_ml.harness.linearize.limits.memory import bounded
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts import rounds
 from pulsar_ml.harness.linearize.parts.rounds import Outcome, PartOfHistory, Rounds
@@ -56,6 +55,7 @@ FIRST_STEPS_OF_NATIVE = 32  # like it, of parts that are searched without the mo
 GUIDED_STEPS = 8  # search steps for each call before the guide searches for long
 GUIDES_FIRST_STEPS = 16  # of the guide for each call, before any other search
 GUIDES_STEPS = 64  # like them, when other searches found no answer
+SUSPECTS_SHARE = 16  # times as many steps for the part that the guide refutes
 QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
 
@@ -90,7 +90,7 @@ def check(
     found: Finding | None = None
     searches: Searches | None = None
     try:
-        with bounded(options.memory), alarm(effort.deadline_ns):
+        with _memory.bounded(options.memory), alarm(effort.deadline_ns):
             searches = Searches(history, model, options, effort, checker)
             found = Check(searches).run()
     except OutOfTime:
@@ -120,12 +120,12 @@ def check(
             own.all_parts()
             own.cells = None  # records of several cells
         try:
-            with bounded(options.memory):
+            with _memory.bounded(options.memory):
                 return explained(illegal, own)
         finally:
             own.close()
 
-    return found.verdict.explained_by(explain, unexplained(found))
+    return found.verdict.explained_by(explain, lambda: unexplained(illegal))
 
 
 class Check:
@@ -160,17 +160,15 @@ class Check:
             found = self.by_parts(searches.parts, monitor)
             if found is not None:
                 return found
-        likely = -1  # a call of the part that the guide refutes
+        likely, steps = -1, 0  # a call of the part that the guide refutes, and the steps for it
         try:
             if options.partition and hasattr(searches.model, "partition"):
                 order = self.guide.order(GUIDES_FIRST_STEPS)
                 if order is not None:
                     return self.legal(order)
-                likely = self.guide.suspect(0)
-                if keyed and likely >= 0 and (own := searches.of_key(likely)) is not None:
-                    if (refuted := self.refuted(PartOfHistory(self.key_of(own), own))) is not None:
-                        return refuted
-                    likely = -1
+                likely, steps = self.guide.easiest(GUIDES_STEPS)
+                if likely >= 0 and (refuted := self.refuted(likely, steps)) is not None:
+                    return refuted
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -179,15 +177,16 @@ class Check:
             part = PartOfHistory(parts[0][0] if parts else None)
             return self.in_time(part, self.of_whole(part, monitor))
         whole = [PartOfHistory(*one, number) for number, one in enumerate(parts)]
-        if likely >= 0:
-            suspect = next(one for one in whole if likely in one.calls)
-            if (refuted := self.refuted(suspect)) is not None:
-                return refuted
-        return self.of_parts(whole)
+        suspects = [one.number for one in whole if likely in one.calls]
+        return self.of_parts(whole, suspects=suspects)
 
-    def refuted(self, suspect: PartOfHistory) -> Illegal | None:
-        """Search the part that the guide refutes, briefly: another may be easier to refute."""
-        few = min(self.effort.left, FIRST_STEPS * len(suspect.calls))
+    def refuted(self, call: int, steps: int) -> Illegal | None:
+        """Search the part of a call briefly, which the guide refutes: another may be easier."""
+        part = self.searches.part_with(call)
+        if part is None:
+            return None
+        suspect = PartOfHistory(*part)
+        few = min(self.effort.left, max(2 * steps, FIRST_STEPS * len(suspect.calls)))
         found = self.of_part(suspect, few)
         return found if isinstance(found, Illegal) else None
 
@@ -243,11 +242,14 @@ class Check:
         assert isinstance(open_, Verdict)
         return self.without_answer([(part, open_)], 1)
 
-    def of_parts(self, parts: list[PartOfHistory], native: Parts | None = None) -> Finding:
+    def of_parts(
+        self, parts: list[PartOfHistory], native: Parts | None = None, suspects: Sequence[int] = ()
+    ) -> Finding:
         """Check parts in rounds with four times the steps of the round before, side by side.
 
-        A part that is easy to refute is found, however hard the others are. After two rounds,
-        the guide's orders are tried. With ``native``, no part needs the model.
+        A part that is easy to refute is found, however hard the others are. Those with the numbers
+        ``suspects`` come first, with more steps. After two rounds, the guide's orders are tried.
+        With ``native``, no part needs the model.
         """
         orders: list[tuple[int, ...] | None] = []
         unknown: list[Open] = []
@@ -257,13 +259,15 @@ class Check:
         def search(part: PartOfHistory, most: int) -> Outcome:
             return self.outcome(part, most, native)
 
-        waiting = parts
+        waiting = sorted(parts, key=lambda one: one.number not in suspects)
         alone = rounds.SECONDS_ALONE if native is None else 0.0  # a native search was before
         with Rounds(search, parts, self.effort, self.searches.options, alone) as run:
             self.deaths = run.workers.deaths
             while waiting:
                 again: list[Open] = []
-                for part, outcome in run.of([(one, few * self.size(one)) for one in waiting]):
+                share = [SUSPECTS_SHARE if one.number in suspects else 1 for one in waiting]
+                most = [few * n * len(one.calls) for one, n in zip(waiting, share, strict=True)]
+                for part, outcome in run.of(list(zip(waiting, most, strict=True))):
                     found = self.finding(part, outcome, native)
                     if isinstance(found, Illegal):
                         return found
@@ -307,9 +311,6 @@ class Check:
         if parts > 1:
             reason += f"; {len(open_)} of {parts} keys have no answer"
         return self.unknown(verdict.key, reason)
-
-    def size(self, part: PartOfHistory) -> int:
-        return len(self.records) if part.chosen is None else len(part.chosen)
 
     def guided(self, open_: list[Open]) -> tuple[list[Open], list[tuple[int, ...]]]:
         """Return the parts without an order of the guide, a suspect one first, and the orders."""
@@ -441,11 +442,8 @@ class Check:
 
     def native_parts(self, native: Parts) -> list[PartOfHistory]:
         """Return the parts of the records; the key of each is found when it is needed."""
-        numbers = native.part_of(self.records)
-        assert numbers is not None
-        order = np.argsort(numbers, kind="stable").astype(np.int32)
-        ends = np.flatnonzero(np.diff(numbers[order])) + 1
-        return [PartOfHistory(None, piece, at) for at, piece in enumerate(np.split(order, ends))]
+        pieces = native.pieces(self.records)
+        return [PartOfHistory(None, one, at) for at, one in enumerate(pieces)]
 
     def key_of(self, chosen: Chosen) -> object:
         """The key of the calls of one part; None: they are all calls."""

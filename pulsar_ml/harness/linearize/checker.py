@@ -107,7 +107,7 @@ class ModelChecker(Answers):
         ]
         if not self.parts or len(symbols) == 0:
             return whole
-        parts = np.array(self.parts, dtype=np.int64)[symbols]
+        parts = self.parts_of(symbols)
         if parts.min() < 0:
             return whole
         order = np.argsort(parts, kind="stable").astype(np.int32)
@@ -123,7 +123,7 @@ class ModelChecker(Answers):
         """The number of independent components of the state for calls of these symbols; 1: none."""
         if not self.parts or len(symbols) == 0:
             return 1
-        if np.array(self.parts, dtype=np.int64)[symbols].min() < 0:
+        if self.parts_of(symbols).min() < 0:
             return 1
         return len(self.part_numbers)
 

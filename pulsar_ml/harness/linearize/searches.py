@@ -13,6 +13,7 @@ from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.options import Options
+from pulsar_ml.harness.linearize.search._answers import with_key_of
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for
 from pulsar_ml.harness.models.model import Keyed
@@ -137,18 +138,15 @@ class Searches:
             self._symbols = self.checker.native.symbols(self.records, briefly=True)
         return self._symbols
 
-    def of_key(self, call: int) -> NDArray[np.int32] | None:
-        """Return the calls with the key of one, as a keyed model has it; None: not seen here."""
-        if not all(signature.result == VALUE for signature in self.history.signatures):
-            return None
-        words, values = self.records["arguments"][:, 0], self.history.values
-        used = np.flatnonzero(np.bincount(words + 1)) - 1
-        key = values[words[call]]
-        same = [word for word in used.tolist() if word >= 0 and values[word] == key]
-        if used[0] < 0 or not same:
-            return None  # a call without a key, or a key that is not equal to itself
-        equal = words == same[0] if len(same) == 1 else np.isin(words, same)
-        return np.flatnonzero(equal).astype(np.int32)
+    def part_with(self, call: int) -> tuple[object, NDArray[np.int32]] | None:
+        """Return the part of a call, its key and its calls; None: the history is in one piece."""
+        if type(self.model) is Keyed and all(
+            signature.result == VALUE for signature in self.history.signatures
+        ):
+            found = with_key_of(self.records, self.history.values, call)
+            if found is not None:
+                return found
+        return self.checker.part_with(self.sorted_symbols(), call)
 
     def of_model(
         self, chosen: Chosen, most: int, criterion: int = REAL_TIME, *, ahead: bool = True
@@ -242,5 +240,8 @@ def answer_named(answer: int) -> str:
 
 def parts_for(model: Any, history: History, memory: int) -> Maps | Objects | None:
     """The native search for a model of this package; None for others."""
-    natives = (maps_for(model, history, memory), objects_for(model, history, memory))
-    return next((one for one in natives if one is not None and one.takes(history.records)), None)
+    for kind in (maps_for, objects_for):
+        native = kind(model, history, memory)
+        if native is not None and native.takes(history.records):
+            return native
+    return None

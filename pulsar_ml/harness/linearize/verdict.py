@@ -62,11 +62,11 @@ class Verdict:
     unexplained: str = field(default_factory=str)
     weaker: Mapping[str, str] = field(default_factory=dict)
 
-    def explained_by(self, explain: Callable[[], Verdict], known: Verdict) -> Verdict:
+    def explained_by(self, explain: Callable[[], Verdict], known: Callable[[], Verdict]) -> Verdict:
         """Return this verdict with the explanation of the verdict that ``explain`` returns.
 
-        ``explain`` is called once, when the explanation is first read. ``known`` has the part of
-        the explanation that needs no call.
+        ``explain`` is called once, when the explanation is first read. ``known`` returns a verdict
+        with the part of the explanation that needs no search.
         """
         found = object.__new__(Verdict)
         kept = {name: value for name, value in self.__dict__.items() if name not in EXPLANATION}
@@ -77,8 +77,8 @@ class Verdict:
         """Return this verdict with what is known of its explanation, and why there is no more."""
         if "_explain" not in self.__dict__:
             return self
-        known: Verdict = self.__dict__["_known"]
-        return replace(known, unexplained=reason)
+        known: Callable[[], Verdict] = self.__dict__["_known"]
+        return replace(known(), unexplained=reason)
 
     def __getattr__(self, name: str) -> Any:
         explain = self.__dict__.get("_explain")

@@ -14,6 +14,7 @@ from pulsar_ml.harness.linearize.cells.cells cimport (
 )
 from pulsar_ml.harness.linearize.cells.lists cimport cell_start
 from pulsar_ml.harness.linearize.cells.search cimport cell_run, cell_way
+from pulsar_ml.harness.linearize.limits.address cimport address_of
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
 from pulsar_ml.harness.linearize.search.pool cimport mixed
 from pulsar_ml.harness.linearize.search.table cimport RETURNED
@@ -167,7 +168,7 @@ cdef class Cells:
             raise TypeError(
                 f"records should be a contiguous array of history.RECORD, not of {records.dtype}"
             )
-        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef const Record* native = <const Record*>address_of(records)
         cdef const int32_t* its_chosen = NULL
         cdef const int32_t* its_loose = NULL
         cdef int64_t n_loose = 0
@@ -179,10 +180,10 @@ cdef class Cells:
         cdef Numbers numbers
         cdef int32_t* way
         if chosen is not None:
-            its_chosen = <const int32_t*><size_t>chosen.ctypes.data
+            its_chosen = <const int32_t*>address_of(chosen)
             n = len(chosen)
         if unconstrained is not None:
-            its_loose = <const int32_t*><size_t>unconstrained.ctypes.data
+            its_loose = <const int32_t*>address_of(unconstrained)
             n_loose = len(unconstrained)
         size = 16
         while size < 6 * (n + n_loose) + 4:

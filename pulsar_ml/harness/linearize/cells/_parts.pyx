@@ -9,6 +9,7 @@ from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
 from libc.stdlib cimport free, malloc, qsort, realloc
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
+from pulsar_ml.harness.linearize.limits.address cimport address_of
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth, depth_free,
     depth_run, depth_start,
@@ -78,7 +79,7 @@ cdef class Parts:
             raise TypeError(
                 f"records should be a contiguous array of history.RECORD, not of {records.dtype}"
             )
-        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef const Record* native = <const Record*>address_of(records)
         cdef int64_t n = len(records)
         cdef int64_t steps = 0
         cdef int64_t configurations = 0
@@ -115,13 +116,13 @@ cdef class Parts:
             free(memory)
             free(places)
 
-    def search_part(self, records, chosen, *, int64_t most_steps=INT64_MAX):
+    def search_part(self, records, chosen, *, bint ahead=True, int64_t most_steps=INT64_MAX):
         """Searches for an order of the ``chosen`` records, an array of int32: those of one part.
 
-        Returns the same as search().
+        Arguments and result are those of search().
         """
-        cdef const Record* native = <const Record*><size_t>records.ctypes.data
-        cdef const int32_t* indices = <const int32_t*><size_t>chosen.ctypes.data
+        cdef const Record* native = <const Record*>address_of(records)
+        cdef const int32_t* indices = <const int32_t*>address_of(chosen)
         cdef int32_t n = <int32_t>len(chosen)
         cdef int32_t i
         cdef int32_t placed = 0
@@ -129,11 +130,12 @@ cdef class Parts:
         cdef Placed* places
         if chosen.dtype != np.int32 or not chosen.flags.c_contiguous:
             raise TypeError("the chosen records should be a contiguous array of int32")
-        if n and not 0 <= chosen.min() <= chosen.max() < len(records):
-            raise ValueError("a chosen record is none of the records")
+        for i in range(n):
+            if not 0 <= indices[i] < len(records):
+                raise ValueError("a chosen record is none of the records")
         if not self.takes(records):
             return self.refused or OUT_OF_MEMORY, [], 0, 0
-        self.ahead = True
+        self.ahead = ahead
         self.illegal_part = self.open_part = -1
         places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
         if places is NULL:
@@ -150,7 +152,7 @@ cdef class Parts:
 
     def takes(self, records) -> bool:
         """True when all records are suitable. The symbols of unchanging ones are kept."""
-        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef const Record* native = <const Record*>address_of(records)
         cdef int64_t n = len(records)
         if self.known_records is records:
             return True
@@ -166,12 +168,12 @@ cdef class Parts:
 
     def part_of(self, records):
         """The number of the part of each record, as an array of int32; None: unsuitable records."""
-        cdef const Record* native = <const Record*><size_t>records.ctypes.data
+        cdef const Record* native = <const Record*>address_of(records)
         cdef int32_t n = <int32_t>len(records)
         cdef int32_t i
         cdef int32_t* parts
         found = np.empty(n, np.int32)
-        parts = <int32_t*><size_t>found.ctypes.data
+        parts = <int32_t*>address_of(found)
         if self.known_records is records:
             memcpy(parts, self.known_symbols, <size_t>n * sizeof(int32_t))
         elif self.intern(native, n, parts) != ANSWER_LEGAL:
@@ -180,15 +182,30 @@ cdef class Parts:
             parts[i] = self.table.part[parts[i]]
         return found
 
+    def pieces(self, records):
+        """The indices of the records of each part, as arrays of int32, for suitable records."""
+        numbers = self.part_of(records)
+        order = np.argsort(numbers, kind="stable").astype(np.int32)
+        return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+
     def calls_of_part(self, records):
         """The indices of the records of the illegal part of the last search; None: all of them.
 
         Of a search without an answer, those of the first part without an answer.
         """
-        part = max(self.illegal_part, self.open_part)
-        if part < 0:
+        cdef int32_t part = max(self.illegal_part, self.open_part)
+        cdef int32_t n = <int32_t>len(records)
+        cdef int32_t count = 0
+        cdef int32_t i
+        if part < 0 or not self.takes(records):
             return None
-        return np.flatnonzero(self.part_of(records) == part).astype(np.int32)
+        found = np.empty(n, np.int32)
+        cdef int32_t* calls = <int32_t*>address_of(found)
+        for i in range(n):
+            if self.table.part[self.known_symbols[i]] == part:
+                calls[count] = i
+                count += 1
+        return found[:count]
 
     # Writes the symbols of all records into ``symbols``.
     cdef int intern(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil:

@@ -84,6 +84,28 @@ def no_limit() -> None:
     stopped = False
 
 
+cdef class bounded:
+    """A block in which searches give up when the process has ``memory`` bytes more than before.
+
+    A check inside another one has the limit of the outer one.
+    """
+
+    cdef int64_t memory
+    cdef bint outer
+
+    def __cinit__(self, int64_t memory):
+        self.memory = memory
+
+    def __enter__(self):
+        self.outer = most_pages == INT64_MAX
+        if self.outer:
+            limit(self.memory)
+
+    def __exit__(self, *error):
+        if self.outer:
+            no_limit()
+
+
 def stop() -> None:
     """Let the search that is under way, in another thread, give up; for Ctrl-C."""
     global stopped

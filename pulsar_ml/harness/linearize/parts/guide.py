@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, VALUE, History
 from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.effort import Effort
-from pulsar_ml.harness.linearize.search._answers import StatesFull
-from pulsar_ml.harness.linearize.search._native import ANSWERS
-from pulsar_ml.harness.linearize.searches import Searches
+from pulsar_ml.harness.linearize.search._answers import StatesFull, first_words
+from pulsar_ml.harness.linearize.searches import Searches, answer_named
 from pulsar_ml.harness.linearize.verdict import ILLEGAL, LEGAL
 from pulsar_ml.harness.models.cells import CasRegister, Counter
 from pulsar_ml.harness.models.collections import (
@@ -34,14 +33,16 @@ from pulsar_ml.harness.models.collections import (
 from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
+EASY_STEPS = (2, 8, 32)  # for each call, without looking ahead
 MOST_STATES = 1_000  # to which an order may lead
 
 
 class Proposal(NamedTuple):
-    """An order of all calls to try, or a call of the part that is probably illegal."""
+    """An order of all calls to try, or the calls of a part that ``native`` finds illegal."""
 
-    order: NDArray[np.int64] | None = None
-    suspect: int = -1
+    order: list[int] | None = None
+    suspect: NDArray[np.int32] | None = None
+    native: Parts | None = None
 
 
 class Guide:
@@ -53,13 +54,56 @@ class Guide:
 
     def ask(self, steps: int) -> Proposal:
         """Return the proposal, found with so many steps for each call; 0: without a search."""
-        if steps and self.proposal.order is None and self.proposal.suspect < 0:
+        if steps and self.proposal.order is None and self.proposal.suspect is None:
             self.proposal = proposal(self.searches, steps)
         return self.proposal
 
     def suspect(self, steps: int) -> int:
         """Return a call of the part that is probably illegal; -1: unknown."""
-        return self.ask(steps).suspect
+        suspect = self.ask(steps).suspect
+        return -1 if suspect is None else int(suspect[0])
+
+    def easiest(self, most: int) -> tuple[int, int]:
+        """Return a call of the part that is probably refuted first, and the steps that it takes.
+
+        The call is -1 without a part that is probably illegal; 0 steps: not known. ``most`` is the
+        limit of steps for each call in which the guide looks for other illegal parts.
+        """
+        _, suspect, native = self.proposal
+        if suspect is None or native is None:
+            return -1, 0
+        if self.searches.checker.looks_ahead:
+            return int(suspect[0]), 0
+        # Your model does not look ahead, so neither does the guide here: the steps are the same.
+        if steps := self.steps_for(native, suspect, EASY_STEPS[0]):
+            return int(suspect[0]), steps
+        others = [one for one in native.pieces(self.searches.records) if one[0] != suspect[0]]
+        parts = others
+        for few in EASY_STEPS:
+            for part in parts:
+                if steps := self.steps_for(native, part, few):
+                    return int(part[0]), steps
+            if few == EASY_STEPS[0]:
+                illegal = [one for one in others if self.steps_for(native, one, most, ahead=True)]
+                parts = [suspect, *illegal]
+        return int(suspect[0]), 0
+
+    def steps_for(
+        self, native: Parts, part: NDArray[np.int32], most: int, *, ahead: bool = False
+    ) -> int:
+        """Return the steps that refute a part; 0: it is legal, or takes ``most`` for each call.
+
+        It is 0, too, when the limit of the whole check is met.
+        """
+        effort = self.searches.effort
+        answer, _, steps, _ = native.search_part(
+            self.searches.records,
+            part,
+            ahead=ahead,
+            most_steps=min(most * len(part), effort.left),
+        )
+        effort.add(steps, 0)
+        return steps if answer_named(answer) == ILLEGAL else 0
 
     def order(self, steps: int) -> tuple[int, ...] | None:
         """Return an order of all calls that the model allows; None: not found."""
@@ -68,12 +112,15 @@ class Guide:
     def order_of(self, calls: NDArray[np.int32]) -> tuple[int, ...] | None:
         """Return the proposed order of some calls when the model allows it; None otherwise."""
         order = self.proposal.order
-        return None if order is None else self.allowed(order[np.isin(order, calls)])
+        if order is None:
+            return None
+        own = set(calls.tolist())
+        return self.allowed([call for call in order if call in own])
 
-    def allowed(self, order: NDArray[np.int64] | None) -> tuple[int, ...] | None:
+    def allowed(self, order: list[int] | None) -> tuple[int, ...] | None:
         if order is None or not follows(self.searches, order):
             return None
-        return tuple(order.tolist())
+        return tuple(order)
 
 
 def proposal(searches: Searches, steps: int) -> Proposal:
@@ -97,11 +144,13 @@ def proposal(searches: Searches, steps: int) -> Proposal:
     most = min(steps * len(history), effort.left)
     answer, way, taken, _ = native.search(history.records, most_steps=most)
     effort.add(taken, 0)
-    if answer >= 0 and ANSWERS[answer] == LEGAL:
-        return Proposal(np.array(way, dtype=np.int64))
-    if answer >= 0 and ANSWERS[answer] == ILLEGAL and isinstance(native, Parts):
+    name = answer_named(answer)
+    if name == LEGAL:
+        return Proposal(way)
+    if name == ILLEGAL and isinstance(native, Parts):
         calls = native.calls_of_part(history.records)
-        return Proposal(suspect=int(calls[0]) if calls is not None and len(calls) else -1)
+        if calls is not None and len(calls):
+            return Proposal(None, calls, native)
     return Proposal()
 
 
@@ -127,19 +176,14 @@ def arguments_of(kind: type[Any], keyed: bool) -> dict[str, int]:
 
 def operations(history: History) -> dict[str, int]:
     """Return the number of arguments of each operation in a history."""
-    records = history.records
     found = {}
-    for number in np.flatnonzero(np.bincount(records["operation"])).tolist():
-        signature = history.signatures[number]
-        count = min(signature.arguments, MOST_ARGUMENTS)
-        if signature.result == VALUE:
-            first = records["arguments"][int((records["operation"] == number).argmax())]
-            count = sum(word >= 0 for word in first.tolist())
-        found[signature.name] = count
+    for number, words in first_words(history.records, len(history.signatures)):
+        name, arguments, result = history.signatures[number]
+        found[name] = words if result == VALUE else min(arguments, MOST_ARGUMENTS)
     return found
 
 
-def follows(searches: Searches, order: NDArray[np.int64]) -> bool:
+def follows(searches: Searches, order: list[int]) -> bool:
     """Return True if the user's model allows the calls in this order.
 
     False, too, when they lead to too many states, when a call of one of several parts leads to

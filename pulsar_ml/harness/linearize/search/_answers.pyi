@@ -7,6 +7,11 @@ from typing_extensions import disjoint_base
 
 from pulsar_ml.harness.histories.history import Call, Decoder, Signature
 
+def first_words(records: NDArray[np.void], operations: int) -> list[tuple[int, int]]: ...
+def with_key_of(
+    records: NDArray[np.void], values: tuple[object, ...], call: int
+) -> tuple[object, NDArray[np.int32]] | None: ...
+
 class StatesFull(MemoryError): ...
 
 @disjoint_base
@@ -44,10 +49,14 @@ class Answers:
     ) -> None: ...
     def number(self, state: Any) -> int: ...
     def answer(self, state: int, symbol: int) -> list[int]: ...
+    def parts_of(self, symbols: NDArray[np.int32]) -> NDArray[np.int32]: ...
+    def part_with(
+        self, symbols: NDArray[np.int32], call: int
+    ) -> tuple[Hashable, NDArray[np.int32]] | None: ...
     def follow(
         self,
         records: NDArray[np.void],
-        order: NDArray[np.int64],
+        order: list[int],
         state: Any,
         by_thread: bool,
         deadline_ns: int,

@@ -12,10 +12,13 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.limits._memory cimport fits, is_full
+from pulsar_ml.harness.linearize.limits.address cimport address_of
 from pulsar_ml.harness.linearize.search.table cimport (
     AN_END, ANY_CALL, IDLE_END, UNLEARNED, WORDS, Table, mark_symbol, row_of, symbol_row, table_set,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
+
+import numpy as np
 
 from pulsar_ml.harness.models.model import ModelError
 
@@ -31,6 +34,49 @@ cdef int64_t STATE_BYTES = 150  # of a state beyond its own size: its number and
 
 class StatesFull(MemoryError):
     """The model's states need more memory than their limit."""
+
+
+def first_words(records, int64_t operations):
+    """The number of each operation of the records, and how many arguments its first call has."""
+    cdef const Record* calls = <const Record*>address_of(records)
+    cdef int64_t i, operation, word, count
+    cdef list found = [-1] * operations
+    for i in range(len(records)):
+        operation = calls[i].operation
+        if not 0 <= operation < operations:
+            raise IndexError(f"operation {operation} has no signature")
+        if <object>found[operation] == -1:
+            count = 0
+            for word in range(3):
+                count += calls[i].arguments[word] >= 0
+            found[operation] = count
+    return [(operation, count) for operation, count in enumerate(found) if count >= 0]
+
+
+def with_key_of(records, tuple values, int64_t call):
+    """The key of a call, its first argument, and an array of the calls with an equal key.
+
+    None when a call has no key, or when the key is not equal to itself.
+    """
+    cdef const Record* calls = <const Record*>address_of(records)
+    cdef int64_t n = len(records)
+    cdef int64_t count = 0
+    cdef int64_t i, word
+    cdef bytearray equal = bytearray(len(values))  # by value: 0 not compared yet, 1 equal, 2 not
+    cdef char* known = equal
+    key = values[calls[call].arguments[0]] if calls[call].arguments[0] >= 0 else None
+    same = np.empty(n, np.int32)
+    cdef int32_t* places = <int32_t*>address_of(same)
+    for i in range(n):
+        word = calls[i].arguments[0]
+        if not 0 <= word < len(values):
+            return None
+        if known[word] == 0:
+            known[word] = 1 if values[word] == key else 2
+        if known[word] == 1:
+            places[count] = <int32_t>i
+            count += 1
+    return (key, same[:count]) if count else None
 
 
 cdef class Numbered:
@@ -82,7 +128,7 @@ cdef class Answers:
         if self.state_bytes > self.memory or len(self.states) >= self.most_states:
             raise StatesFull(f"the model's states take more than {self.memory} bytes")
         number = len(self.states)
-        if not number & STATES_UNSEEN and (is_full() or not fits(growth_at(number))):
+        if number and not number & STATES_UNSEEN and (is_full() or not fits(growth_at(number))):
             raise StatesFull("out of memory: the limit is reached by the model's states")
         if numbered is not None and numbered.owner is None:
             numbered.owner, numbered.place = self, number
@@ -128,24 +174,24 @@ cdef class Answers:
         cdef int64_t count = self.ask(state, symbol)
         return [self.found[i] for i in range(count)]
 
-    def follow(self, records, order, state, bint by_thread, int64_t deadline_ns):
+    def follow(self, records, list order, state, bint by_thread, int64_t deadline_ns):
         """Follow an order of calls, each part of the state from ``state`` on.
 
         Returns the number of calls to which the model led, one after the other, or -1 if a call led
         to several states or is about several parts. ``records`` is an array of history.RECORD, and
-        ``order`` one of int64. Nothing is cached: most orders are followed once, to their end.
+        ``order`` a list. Nothing is cached: most orders are followed once, to their end.
         """
-        cdef const Record* calls = <const Record*><size_t>records.ctypes.data
-        cdef const int64_t* places = <const int64_t*><size_t>order.ctypes.data
+        cdef const Record* calls = <const Record*>address_of(records)
         cdef int64_t n = len(order)
-        cdef int64_t i
+        cdef int64_t i, place
         cdef int64_t[WORDS] row
         cdef dict states = {}
         cdef PyObject* known
         cdef bint keyed
         part = None
         for i in range(n):
-            row_of(&calls[places[i]], by_thread, row)
+            place = order[i]
+            row_of(&calls[place], by_thread, row)
             keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
             call = self.call_of(row, self.keyed)
             if keyed:
@@ -165,6 +211,36 @@ cdef class Answers:
                 return i
             states[part] = (<list>after)[0]
         return n
+
+    def parts_of(self, symbols):
+        """The number of the part of each symbol, as an array of int32; -1: several parts."""
+        cdef const int32_t* numbers = <const int32_t*>address_of(symbols)
+        cdef int64_t i
+        found = np.empty(len(symbols), np.int32)
+        cdef int32_t* parts = <int32_t*>address_of(found)
+        for i in range(len(symbols)):
+            parts[i] = self.parts[numbers[i]]
+        return found
+
+    def part_with(self, symbols, int64_t call):
+        """The part of one call of a history, and its calls; None: the history is in one piece."""
+        cdef const int32_t* numbers = <const int32_t*>address_of(symbols)
+        cdef int64_t n = len(symbols)
+        cdef int64_t count = 0
+        cdef int64_t i, part, wanted
+        if not self.parts:
+            return None
+        wanted = self.parts[numbers[call]]
+        found = np.empty(n, np.int32)
+        cdef int32_t* calls = <int32_t*>address_of(found)
+        for i in range(n):
+            part = self.parts[numbers[i]]
+            if part < 0:
+                return None
+            if part == wanted:
+                calls[count] = <int32_t>i
+                count += 1
+        return (list(self.part_numbers)[wanted], found[:count]) if count < n else None
 
     # The call of a row of words, without its first argument if ``inner``; see symbol_of() in
     # table.pxd.
@@ -205,7 +281,7 @@ cdef class Answers:
             if key is not None or keyed:
                 into.part = self.part_numbers.setdefault(key, len(self.part_numbers))
             self.parts.append(into.part)
-        self.calls.append(None if self.keyed else call)
+        self.calls.append(None)  # many are of parts that no search needs
         self.pure.append(False)
         self.unlearned += 1
         return 0

@@ -12,6 +12,7 @@ from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.search._answers cimport Answers, Learned, enter
+from pulsar_ml.harness.linearize.limits.address cimport address_of
 from pulsar_ml.harness.linearize.search.depth cimport (
     ANSWER_ILLEGAL, ANSWER_LEGAL, MISSING_ANSWER, OUT_OF_MEMORY, OUT_OF_STEPS, OUT_OF_TIME, Depth,
     depth_free, depth_run, depth_start,
@@ -46,7 +47,7 @@ assert RECORD.itemsize == sizeof(Record), "history.RECORD must have the layout o
 cdef const Record* records_of(object records) except? NULL:
     if records.dtype != RECORD or not records.flags.c_contiguous:
         raise TypeError(f"records should be a contiguous array of history.RECORD, not of {records.dtype}")
-    return <const Record*><size_t>records.ctypes.data
+    return <const Record*>address_of(records)
 
 
 # Tells whether n records are legal from the first state on. 1: yes, by known answers; 2: yes, by
@@ -93,10 +94,8 @@ cdef class Checker:
 
     def __cinit__(self, learn, answer=None, leads=None, *, bint by_thread=False,
                   int64_t memory=1 << 30):
-        self.learn = learn
-        self.answer = answer
+        self.learn, self.answer, self.leads = learn, answer, leads
         self.answers = learn if isinstance(learn, Answers) else None
-        self.leads = leads
         self.by_thread = by_thread
         self.memory = memory
         self.most_steps = INT64_MAX
@@ -200,7 +199,7 @@ cdef class Checker:
         """
         cdef const Record* native = records_of(records)
         symbols = np.empty(len(records), np.int32)
-        self.intern(native, len(records), <int32_t*><size_t>symbols.ctypes.data, briefly)
+        self.intern(native, len(records), <int32_t*>address_of(symbols), briefly)
         return symbols
 
     def oracle(self):
@@ -302,10 +301,10 @@ cdef class Checker:
             self.intern(native, n, self.symbols_memory)
             its_symbols = self.symbols_memory
         else:
-            its_symbols = <const int32_t*><size_t>symbols.ctypes.data
+            its_symbols = <const int32_t*>address_of(symbols)
         its_chosen = self.everything
         if chosen is not None:
-            its_chosen = <const int32_t*><size_t>chosen.ctypes.data
+            its_chosen = <const int32_t*>address_of(chosen)
             n = len(chosen)
         if self.answers is not None:
             self.answers.learn_symbols(&self.table, its_symbols, its_chosen, n)
@@ -347,7 +346,7 @@ cdef class Checker:
         self.reserve(rows * n)
         self.intern(native, rows * n, self.symbols_memory)
         answers = np.empty(rows, np.int8)
-        cdef int8_t* into = <int8_t*><size_t>answers.ctypes.data
+        cdef int8_t* into = <int8_t*>address_of(answers)
         cdef size_t length = 2 * <size_t>n * sizeof(uint64_t)
         if n > MOST_CALLS:
             remember = False
@@ -478,7 +477,7 @@ cdef class Watch:
         cdef int64_t n = len(records)
         cdef int64_t i
         symbols = self.checker.symbols(records)
-        cdef const int32_t* its_symbols = <const int32_t*><size_t>symbols.ctypes.data
+        cdef const int32_t* its_symbols = <const int32_t*>address_of(symbols)
         for i in range(n):
             if self.answer_now != ANSWER_LEGAL:
                 break
