@@ -60,7 +60,8 @@ continues where it stopped. A mutant's name is its file, line and operator.
 
 The mutants are a random sample of all. An equivalent mutant does not count, and a survivor that
 nobody has read counts as not found. The programs were improved with the survivors of this sample,
-so its score is too high for the whole core; the [held-out sample](#held-out) has none of that.
+so its score is too high for the whole core; the [held-out sample](#held-out) has none of that. A
+sample loses the mutants whose code is gone.
 
 """
 
@@ -73,8 +74,7 @@ HELD_OUT_TEXT = {
 
 A random sample of seed 2, hunted without the stage on real threads. When it was hunted first,
 nothing had been tuned to it: 79 of 94 were found (84.0%; 95 % between 75.3% and 90.1%). Programs
-have been improved with its survivors since then, so its score is too high now. Two equivalent
-mutants are gone with the superfluous code that they changed.
+have been improved with its survivors since then, so its score is too high now.
 
 """,
     3: """
