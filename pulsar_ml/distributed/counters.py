@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
+    from pyspark import Accumulator, SparkContext
     from pyspark.accumulators import AccumulatorParam
 
 NAMES = ("trials", "violations", "executions", "classes")
@@ -43,12 +43,19 @@ class TaskCounters:
 
     def __init__(self, context: SparkContext) -> None:
         self._context = context
-        self.accumulator = context.accumulator({}, AddCounts())  # goes to the tasks
+        # They go to the tasks. Each is of every other job, as two are under way at most.
+        self._accumulators = [context.accumulator({}, AddCounts()) for _ in range(2)]
         self._metrics: dict[str, Any] = {}
         self._shown: dict[str, int] = {}
 
+    def of_job(self, number: int) -> Accumulator[Counts]:
+        """The counters of a job's tasks, which job ``number + 2`` goes on with."""
+        return self._accumulators[number % 2]
+
     def counts(self) -> Counts:
-        return dict(self.accumulator.value)
+        """The counts of all jobs."""
+        one, other = (accumulator.value for accumulator in self._accumulators)
+        return AddCounts().addInPlace(dict(one), dict(other))
 
     def publish(self, wave: int, stage: int) -> None:
         """Brings the metrics up to date."""

@@ -8,8 +8,10 @@ from __future__ import annotations
 import re
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,7 +24,7 @@ from pulsar_ml.campaign.store.ledger import ledger_of
 from pulsar_ml.campaign.store.schema import CHUNKS, ROW
 from pulsar_ml.campaign.store.staging import Staged, open_staging, path_of, remove
 from pulsar_ml.campaign.trial.chunk import Job
-from pulsar_ml.distributed.counters import Counts, TaskCounters, since
+from pulsar_ml.distributed.counters import TaskCounters, since
 from pulsar_ml.distributed.groups import groups_of, merged_parts
 from pulsar_ml.distributed.jobs import results_of, table_of
 from pulsar_ml.distributed.session import SessionError, check_answer, java_message
@@ -31,6 +33,8 @@ from pulsar_ml.distributed.waiting import MASTER_SECONDS, MESSAGE_SECONDS
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from pulsar_ml.distributed.tasks import Counters
 
 LOOK_SECONDS = 1.0  # between two questions about progress to the JVM, which has other work
 NO_TASK_SECONDS = 60  # without a running task, before a note says that there may be no room
@@ -79,6 +83,7 @@ class SparkRunner:
         self._note = note
         self._jobs = 0
         self._counters = TaskCounters(session.sparkContext)
+        self._begun: deque[_Collecting] = deque()  # jobs under way
 
     @property
     def session(self) -> SparkSession:
@@ -88,50 +93,35 @@ class SparkRunner:
     def slots(self) -> int:
         return max(1, self._session.sparkContext.defaultParallelism // self._cpus)
 
-    def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
-        self._jobs += 1
-        group = f"{job.run_id} wave {watch.wave} job {self._jobs}"
-        labels = group, describe(job.run_id, watch, chunks)
-        tasks = self._pace.tasks(chunks, self.slots)
-        if self._staging is None:
-            work = self._work(job, chunks, tasks, watch)
-            rows = self._rows(labels, work, ROW, tasks, watch)
-            if isinstance(rows, Exception):
-                return self._without(chunks, tasks, rows, watch)
-            wave = Wave(batches=rows.to_batches())
-            ledger = ledger_of(rows)
-        else:
-            directory, token = open_staging(self._staging)
-            try:
-                work = self._work(job, chunks, tasks, watch, (str(directory), token))
-                ledger = self._rows(labels, work, LEDGER, tasks, watch)
-                if isinstance(ledger, Exception):
-                    wave = self._without(chunks, tasks, ledger, watch)
-                    remove(directory)
-                    return wave
-                wave = self._staged(group, directory, ledger)
-            except BaseException:
-                remove(directory)
-                raise
-        self._pace.learn(ledger)
-        run = set(ledger["chunk_id"].to_pylist())
-        wave.left.extend(chunk for chunk in chunks if chunk.chunk_id not in run)
-        if failed := self._count(group)[1]:
-            wave.warnings.append(
-                f"{failed} task attempts failed in {group}, with their Python worker or executor; "
-                "Spark repeated them; see the executors' logs"
-            )
-        return wave
+    @property
+    def under_way(self) -> bool:
+        return bool(self._begun)
 
-    def _work(
-        self,
-        job: Job,
-        chunks: Sequence[Chunk],
-        tasks: Sequence[Sequence[Chunk]],
-        watch: Watch,
-        staging: tuple[str, str] | None = None,
-    ) -> Work:
-        return work_for(
+    def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
+        """Run chunks; with ``watch.carry`` return the rows of the job before theirs.
+
+        So Spark has tasks of another job for each core that is free. Not with ``staging``: a job
+        merges the files of a wave, and would wait for those tasks.
+        """
+        if chunks:
+            self._begun.append(self._begin(job, chunks, watch))
+        if watch.carry and self._staging is None and len(self._begun) == 1:
+            return Wave()
+        return self._wave(self._begun.popleft(), watch)
+
+    def _begin(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> _Collecting:
+        self._jobs += 1
+        wave = watch.wave + len(self._begun)
+        labels = (
+            f"{job.run_id} wave {wave} job {self._jobs}",
+            describe(job.run_id, replace(watch, wave=wave), chunks),
+        )
+        tasks = self._pace.tasks(chunks, self.slots)
+        staging = None
+        if self._staging is not None:
+            directory, token = open_staging(self._staging)
+            staging = str(directory), token
+        work = work_for(
             job,
             chunks,
             self._registry,
@@ -142,34 +132,41 @@ class SparkRunner:
             ends=None if watch.ends is None else time.time() + watch.ends - time.monotonic(),
             whole=watch.whole,
         )
-
-    def _rows(
-        self,
-        group: tuple[str, str],
-        work: Work,
-        schema: pa.Schema,
-        tasks: Sequence[Sequence[Chunk]],
-        watch: Watch,
-    ) -> pa.Table | Exception:
-        """The rows of a job's tasks, or the error."""
-        collecting = _Collecting(self._session, group, work, schema, self._counters)
+        counters = self._counters.of_job(self._jobs)
+        collecting = _Collecting(self._session, labels, work, chunks, tasks, counters)
         collecting.start()
-        self._follow(group[0], collecting, watch)
-        if collecting.rows is not None:
-            return collecting.rows
-        return collecting.error or RuntimeError("no result")
+        return collecting
 
-    def _without(
-        self,
-        chunks: Sequence[Chunk],
-        tasks: Sequence[Sequence[Chunk]],
-        error: Exception,
-        watch: Watch,
-    ) -> Wave:
+    def _wave(self, begun: _Collecting, watch: Watch) -> Wave:
+        """The wave of a job, which is awaited."""
+        wave = None
+        try:
+            self._follow(begun, watch)
+            if begun.rows is None:
+                return self._without(begun, watch)
+            if begun.directory is None:
+                wave, ledger = Wave(batches=begun.rows.to_batches()), ledger_of(begun.rows)
+            else:
+                wave, ledger = self._staged(begun.group, begun.directory, begun.rows), begun.rows
+        finally:
+            if wave is None and begun.directory is not None:
+                remove(begun.directory)
+        self._pace.learn(ledger)
+        run = set(ledger["chunk_id"].to_pylist())
+        wave.left.extend(chunk for chunk in begun.chunks if chunk.chunk_id not in run)
+        if failed := self._count(begun.group)[1]:
+            wave.warnings.append(
+                f"{failed} task attempts failed in {begun.group}, with their Python worker or "
+                "executor; Spark repeated them; see the executors' logs"
+            )
+        return wave
+
+    def _without(self, begun: _Collecting, watch: Watch) -> Wave:
         """A wave whose job failed or was cancelled."""
         if watch.stopped():
-            return Wave(left=list(chunks))
-        wave, suspects = failed_tasks(chunks, tasks, error)
+            return Wave(left=list(begun.chunks))
+        error = begun.error or RuntimeError("no result")
+        wave, suspects = failed_tasks(begun.chunks, begun.tasks, error)
         self._pace.apart(suspects)
         return wave
 
@@ -192,19 +189,18 @@ class SparkRunner:
             groups = groups_of(self._session, found, f"violations of {group}", self.slots)
         return Wave(staged=Staged(directory, parts), groups=groups)
 
-    def _follow(self, group: str, collecting: _Collecting, watch: Watch) -> None:
+    def _follow(self, begun: _Collecting, watch: Watch) -> None:
         """Reports progress until the job ended; cancels the job when a stop is requested."""
-        before = self._counters.counts()
         idle_since = next_look = time.monotonic()
-        while collecting.is_alive():
-            collecting.join(POLL_SECONDS)
+        while begun.is_alive():
+            begun.join(POLL_SECONDS)
             if watch.stopped():
-                self._cancel(group, collecting)
+                self._cancel(begun)
                 return
-            if collecting.is_alive() and time.monotonic() < next_look:
+            if begun.is_alive() and time.monotonic() < next_look:
                 continue
             next_look = time.monotonic() + LOOK_SECONDS
-            done, _, active = self._count(group)
+            done, _, active = self._count(begun.group)
             if done or active:
                 idle_since = float("inf")
             elif time.monotonic() - idle_since > NO_TASK_SECONDS:
@@ -217,34 +213,32 @@ class SparkRunner:
             try:
                 self._master.look(busy=active > 0)
             except RunnerError:
-                self._cancel(group, collecting)
+                self._cancel(begun)
                 raise
-            before = self._report(before, watch)
+            self._report(begun, watch)
         # The job may have ended, with tasks that were not counted yet, while progress was shown.
-        self._report(before, watch)
+        self._report(begun, watch)
 
-    def _report(self, before: Counts, watch: Watch) -> Counts:
-        """Reports what tasks counted since ``before``; returns the counts of now."""
-        now = self._counters.counts()
-        trials, violations, executions, classes = since(before, now)
+    def _report(self, begun: _Collecting, watch: Watch) -> None:
+        """Reports what a job's tasks counted since the last report."""
+        trials, violations, executions, classes = begun.news()
         watch.searched(executions, classes)
         watch.done(trials, violations)
         self._publish(watch.wave, watch.round)
-        return now
 
     def _publish(self, wave: int, stage: int) -> None:
         with suppress(Exception):  # metrics are a courtesy
             self._counters.publish(wave, stage)
 
-    def _cancel(self, group: str, collecting: _Collecting) -> None:
+    def _cancel(self, begun: _Collecting) -> None:
         deadline = time.monotonic() + CANCEL_SECONDS
-        while collecting.is_alive() and time.monotonic() < deadline:
+        while begun.is_alive() and time.monotonic() < deadline:
             try:
                 # Again and again: a job that is just being submitted is not cancelled by the first.
-                self._session.sparkContext.cancelJobGroup(group)
+                self._session.sparkContext.cancelJobGroup(begun.group)
             except Exception:
                 return
-            collecting.join(1.0)
+            begun.join(1.0)
 
     def _count(self, group: str) -> tuple[int, int, int]:
         """Tasks of a job group that completed, failed and run."""
@@ -304,29 +298,40 @@ class _Collecting(threading.Thread):
     def __init__(
         self,
         session: SparkSession,
-        group: tuple[str, str],  # its name, and what it says to people
+        labels: tuple[str, str],  # the job's group, and what it says to people
         work: Work,
-        schema: pa.Schema,
-        counters: TaskCounters,
+        chunks: Sequence[Chunk],
+        tasks: Sequence[Sequence[Chunk]],
+        counters: Counters,
     ) -> None:
         super().__init__(daemon=True)
         self._session = session
-        self._group = group
+        self._labels = labels
         self._work = work
-        self._schema = schema
         self._counters = counters
+        self._reported = dict(counters.value)
+        self.group = labels[0]
+        self.chunks, self.tasks = chunks, tasks
+        # Where executors leave rows, of which only the ledger comes back.
+        self.directory = None if work.staging is None else Path(work.staging[0])
         self.rows: pa.Table | None = None
         self.error: Exception | None = None
 
     def run(self) -> None:
         context = self._session.sparkContext
         try:
-            context.setJobGroup(*self._group, True)
-            task = task_for(self._work, self._counters.accumulator)
+            context.setJobGroup(*self._labels, True)
+            task = task_for(self._work, self._counters)
             found = results_of(context, len(self._work.tasks), task)
-            self.rows = table_of(found, self._schema)
+            self.rows = table_of(found, ROW if self.directory is None else LEDGER)
         except Exception as error:
             self.error = error
+
+    def news(self) -> tuple[int, ...]:
+        """The counts of the job's tasks since the last call."""
+        now = dict(self._counters.value)
+        before, self._reported = self._reported, now
+        return since(before, now)
 
 
 def describe(run_id: str, watch: Watch, chunks: Sequence[Chunk]) -> str:

@@ -151,6 +151,10 @@ class Timed:
     def slots(self) -> int:
         return self._runner.slots
 
+    @property
+    def under_way(self) -> bool:
+        return self._runner.under_way
+
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         first = self._clock.waves == 0
         self._clock.waves += 1

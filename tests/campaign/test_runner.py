@@ -221,6 +221,53 @@ def test_the_pool_keeps_the_chunks_that_ran_when_it_is_asked_to_stop() -> None:
     assert wave.left == chunks[1:]
 
 
+def waiting_trial(suite: Suite, seed: int, options: TrialOptions) -> TrialResult:
+    """Seed 0 waits for somebody who writes to the named pipe ``options.mutant``."""
+    if seed == 0:
+        Path(options.mutant or "").read_bytes()
+    return made_up_trial(suite, seed, options)
+
+
+def test_a_wave_of_the_pool_leaves_what_is_under_way_to_the_next_one(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    job = Job("r", BUILD_ID, TrialOptions(mutant=str(pipe)))
+    first, *others = plan_of(20, 4).chunks()
+    pool = PoolRunner(SUITES, workers=2, trial=waiting_trial)
+    try:
+        wave = pool.run(job, [first, *others[:2]], replace(QUIET, carry=True))
+        assert pool.under_way
+        assert [row["seed"] for row in stable(wave)] == list(range(5, 15))
+        wave = pool.run(job, others[2:], replace(QUIET, carry=True))
+        assert pool.under_way
+        assert [row["seed"] for row in stable(wave)] == list(range(15, 20))
+        pipe.write_bytes(b"")
+        wave = pool.run(job, [], QUIET)
+        assert not pool.under_way
+        assert [row["seed"] for row in stable(wave)] == list(range(5))
+    finally:
+        pool.close()
+
+
+def test_a_campaign_on_a_pool_ends_what_waves_left(tmp_path: Path) -> None:
+    """With every stop the chunks under way are complete, and a resumed run would miss the rest."""
+    for stop in (None, 3, 9, 30):
+        pool = PoolRunner(SUITES, workers=3, trial=made_up_trial)
+        store = RunStore(tmp_path / str(stop))
+        stopped = stop_after(stop) if stop is not None else lambda: False
+        try:
+            outcome = run_campaign(
+                plan_of(60, 30), JOB, pool, store, stopped=stopped, wave_seconds=0.0
+            )
+        finally:
+            pool.close()
+        seeds = seeds_of(tmp_path / str(stop))
+        assert not pool.under_way
+        assert seeds == list(range(outcome.summary.trials)) and len(seeds) % 2 == 0
+        assert (outcome.status == "finished") == (len(seeds) == 60)
+    assert seeds_of(tmp_path / "None") == list(range(60))
+
+
 @pytest.mark.parametrize("kind", ["inline", "pool"])
 def test_no_chunk_begins_when_the_time_is_over(kind: str) -> None:
     chunks = list(plan_of(20, 4).chunks())
@@ -245,6 +292,7 @@ class Scripted:
 
     name = "scripted"
     slots = 2
+    under_way = False
 
     def __init__(self, fails: Callable[[Chunk], bool] = lambda chunk: False) -> None:
         self._inline = InlineRunner(SUITES, trial=made_up_trial)

@@ -52,10 +52,10 @@ class Deadly:
 
 
 class Gated:
-    """A subject whose trial with the gate's number as its setting reports itself and waits there.
+    """A subject whose trials with numbers of the gate as their setting report and wait there.
 
-    ``closed`` in the gate's directory has the number; ``arrived`` and ``go`` are named pipes. With
-    a file ``once`` beside, only the first such trial waits, and a copy of it does not.
+    ``closed`` in the gate's directory has a named pipe for each number; ``arrived`` is another one.
+    With a file ``once`` beside, only the first trial waits, and a copy of it does not.
     """
 
     def __init__(self, like: object) -> None:
@@ -64,22 +64,16 @@ class Gated:
     def __getattr__(self, name: str) -> object:
         return getattr(self._like, name)
 
-    def waits(self, closed: Path, number: int) -> bool:
-        try:
-            if int(closed.read_text()) != number:
-                return False
-            if closed.with_name("once").exists():
-                closed.rename(closed.with_name("taken"))
-        except FileNotFoundError:
-            return False
-        return True
-
     def create(self, *, threads: int, settings: Mapping[str, int]) -> object:
-        closed = Path(os.environ[GATE], "closed")
-        if self.waits(closed, settings["start"]):
-            with closed.with_name("arrived").open("w") as arrived:
-                arrived.write(f"{os.getpid()}\n")
-            closed.with_name("go").read_bytes()
+        gate, number = Path(os.environ[GATE]), settings["start"]
+        with suppress(FileNotFoundError):
+            closed = gate / "closed" / str(number)
+            if (gate / "once").exists():
+                closed = closed.rename(gate / "taken")
+            if closed.exists():
+                with (gate / "arrived").open("w") as arrived:
+                    arrived.write(f"{number} {os.getpid()}\n")
+                closed.read_bytes()
         return self._like.create(threads=threads, settings=settings)  # type: ignore[attr-defined]
 
 

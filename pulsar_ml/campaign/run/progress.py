@@ -84,7 +84,9 @@ class Meter:
         if self.seconds > 0 and spent > 0:
             self._inside = spent / (self._cores * self.seconds * 1e6)
 
-    def watch(self, wave: int, stopped: Callable[[], bool], stage: int = 1) -> Watch:
+    def watch(
+        self, wave: int, stopped: Callable[[], bool], stage: int = 1, *, carry: bool = False
+    ) -> Watch:
         """Return the watch for the runner of a wave, or of the rest of a wave."""
         trials = violations = executions = classes = 0
 
@@ -97,7 +99,7 @@ class Meter:
             nonlocal executions, classes
             executions, classes = executions + more, classes + new
 
-        return Watch(stopped, done, searched, wave, stage)
+        return Watch(stopped, done, searched, wave, stage, carry=carry)
 
     def report(
         self,

@@ -83,6 +83,7 @@ class Watch:
     # The moment of time.monotonic() from which no chunk begins, and no trial makes further runs.
     ends: float | None = None
     whole: bool = False  # each chunk begins, also when the time is over
+    carry: bool = False  # chunks under way may be left to the next wave
 
     def is_over(self) -> bool:
         """Return True when no further chunk shall begin."""
@@ -91,12 +92,18 @@ class Watch:
 
 
 class Runner(Protocol):
-    """Runs waves; ``slots`` is the number of chunks that run at once."""
+    """Runs waves; ``slots`` is the number of chunks that run at once.
+
+    With ``watch.carry`` a wave may leave chunks to the next one, so that no slot waits in between.
+    Some are ``under_way`` then, and waves of no chunks without ``carry`` end them.
+    """
 
     @property
     def name(self) -> str: ...
     @property
     def slots(self) -> int: ...
+    @property
+    def under_way(self) -> bool: ...
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave: ...
     def close(self) -> None: ...
 
@@ -106,6 +113,7 @@ class InlineRunner:
 
     name = "inline"
     slots = 1
+    under_way = False
 
     def __init__(self, suites: Mapping[str, Suite], *, trial: Trial = run_trial) -> None:
         self._suites = suites
@@ -152,9 +160,14 @@ class PoolRunner:
         self.slots = workers
         self._places = [Isolation() for _ in range(workers)]
         self._free: SimpleQueue[Isolation] = SimpleQueue()
+        self._running: dict[Future[pa.RecordBatch], Chunk] = {}
         for place in self._places:
             self._free.put(place)
         self._threads = ThreadPoolExecutor(workers, thread_name_prefix="pool")
+
+    @property
+    def under_way(self) -> bool:
+        return bool(self._running)
 
     def run(self, job: Job, chunks: Sequence[Chunk], watch: Watch) -> Wave:
         """Run chunks.
@@ -164,7 +177,7 @@ class PoolRunner:
         """
         wave = Wave()
         waiting = deque(chunks)
-        running: dict[Future[pa.RecordBatch], Chunk] = {}
+        running = self._running
         try:
             while waiting or running:
                 if watch.is_over():
@@ -173,6 +186,8 @@ class PoolRunner:
                 while waiting and len(running) < self.slots:
                     chunk = waiting.popleft()
                     running[self._threads.submit(self._run_chunk, job, chunk, watch.ends)] = chunk
+                if watch.carry and len(running) < self.slots:
+                    break  # the next wave has a chunk for this slot
                 finished, _ = wait(running, timeout=POLL_SECONDS, return_when=FIRST_COMPLETED)
                 for future in finished:
                     chunk = running.pop(future)
@@ -182,6 +197,7 @@ class PoolRunner:
                         wave.failures.append(failure_of(chunk, error))
         except Exception:  # the other running chunks complete, and the pool stays usable
             wait(running)
+            running.clear()
             raise
         except BaseException:
             self.close()

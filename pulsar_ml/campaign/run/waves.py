@@ -1,7 +1,8 @@
-"""Runs a campaign in waves: the rows of a wave are on disk before the next wave starts.
+"""Runs a campaign in waves: the rows of a wave are on disk before the wave after the next starts.
 
-Waves start short, so that results appear early, and grow towards the target time, because some
-slots are idle at the end of each wave.
+Waves start short, so that results appear early, and grow towards the target time. The first one
+ends before the next one begins, and tells how long chunks take; later ones of a stage leave what is
+under way to the next wave, so that no slot waits.
 """
 
 from __future__ import annotations
@@ -110,13 +111,14 @@ def run_campaign(
     chunk_seconds: float | None = None
     stage_number = 0
     hurried = False
-    while not stopped():
+    while True:
         length = wave_length(
             runner.slots, chunk_seconds, plan.chunk_trials, wave_seconds, staged=staged
         )
-        chunks = list(islice(waiting, length))
-        if not chunks:
-            stage = next(stages, None)
+        over = stopped()
+        chunks = [] if over else list(islice(waiting, length))
+        if not chunks and not runner.under_way:
+            stage = None if over else next(stages, None)
             if stage is None:
                 break
             stage_number += 1
@@ -124,8 +126,10 @@ def run_campaign(
             meter.total = plan.trials
             continue
         wave_began = time.monotonic()
+        carry = bool(chunks) and chunk_seconds is not None
         try:
-            wave = runner.run(job, chunks, meter.watch(outcome.waves, stopped, stage_number))
+            watch = meter.watch(outcome.waves, stopped, stage_number, carry=carry)
+            wave = runner.run(job, chunks, watch)
         except PulsarMlError as error:
             outcome.failures.append(ChunkFailure(None, str(error)))
             break
@@ -135,7 +139,7 @@ def run_campaign(
         _keep(wave, outcome, store, on_found)
         meter.kept()
         seconds = time.monotonic() - wave_began
-        if wave.kept:
+        if wave.kept and chunks:
             # Smoothed by half: one slow wave does not make the next one a single round.
             now = seconds * runner.slots / len(chunks)
             chunk_seconds = now if chunk_seconds is None else (now + chunk_seconds) / 2

@@ -1,6 +1,7 @@
 """After any kill in the middle of a sweep, ``--resume`` ends with the trials of a whole sweep.
 
-A trial reports that it was reached and waits there for its end, so nothing depends on time.
+Trials of some seeds report that they were reached and wait there for their end, so nothing depends
+on time. Chunks of one wave run beside those of the next, so several may wait at once.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from pulsar_ml.campaign.store.store import read_trials, read_violations
+from pulsar_ml.campaign.store.store import read_chunks, read_trials, read_violations
 from pulsar_ml.campaign.trial.engines import program_of
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native
 from tests import ROOT
@@ -30,7 +31,8 @@ from tests.spark.sweep_suites import GATE, SUITES, TOYS
 from tests.spark.test_sweep import DRIVER, TIMEOUT, environment, patient, sweep
 
 SEEDS = 16
-NEAR = (3, 7, 10, 13)  # each in a wave of its own: two chunks of two seeds
+CHUNK = 2  # seeds
+NEAR = (3, 7, 10, 13)  # each in a chunk of its own
 POOL = ("--runner", "pool", "--workers", "2")
 Victims = Callable[[subprocess.Popen[bytes], psutil.Process], list[psutil.Process]]
 
@@ -46,41 +48,80 @@ def gated_seeds() -> list[int]:
     numbers = [number_of(seed) for seed in range(SEEDS)]
     alone = [seed for seed in range(SEEDS) if numbers.count(numbers[seed]) == 1]
     seeds = [next(seed for seed in alone if seed >= near) for near in NEAR]
-    assert len({seed // 4 for seed in seeds}) == len(seeds)
+    assert len({seed // CHUNK for seed in seeds}) == len(seeds)
     return seeds
 
 
 class Gate:
-    """The gate at which the trial of one seed waits."""
+    """The gate at which the trials of some seeds wait."""
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
-        directory.mkdir()
-        for name in ("arrived", "go"):
-            os.mkfifo(directory / name)
+        self._waiting: dict[int, psutil.Process] = {}  # by number
+        (directory / "closed").mkdir(parents=True)
+        os.mkfifo(directory / "arrived")
         # For reading and writing, so that it does not come to an end between two writers.
         self._arrived = os.open(directory / "arrived", os.O_RDWR | os.O_NONBLOCK)
 
-    def close(self, seed: int) -> None:
-        result = self.directory / "new"
-        result.write_text(str(number_of(seed)))
-        result.replace(self.directory / "closed")
+    def close(self, *seeds: int) -> None:
+        for seed in seeds:
+            os.mkfifo(self._closed(seed))
 
-    def open(self) -> None:
-        (self.directory / "closed").unlink()
+    def open(self, *seeds: int) -> None:
+        """Lets trials of these seeds through that arrive later."""
+        for seed in seeds:
+            self._closed(seed).unlink()
 
-    def release(self) -> None:
-        """Opens it for the trial that waits, too."""
-        self.open()
-        (self.directory / "go").write_bytes(b"")
+    def release(self, *seeds: int) -> None:
+        """Opens it for a trial of each of these seeds that waits, too."""
+        for seed in seeds:
+            self._closed(seed).write_bytes(b"")  # as soon as the trial reads it
+        self.open(*seeds)
 
-    def wait(self, log: Path, driver: subprocess.Popen[bytes]) -> psutil.Process:
-        """The process of the trial that has arrived; AssertionError when the driver has ended."""
+    def _closed(self, seed: int) -> Path:
+        return self.directory / "closed" / str(number_of(seed))
+
+    def wait(self, seed: int, log: Path, driver: subprocess.Popen[bytes]) -> psutil.Process:
+        """The process of the seed's trial, as soon as it waits here.
+
+        Raises AssertionError when the driver has ended.
+        """
+        number = number_of(seed)
         for _ in range(TIMEOUT):
-            if select.select([self._arrived], [], [], 1)[0]:
-                return psutil.Process(int(os.read(self._arrived, 100)))
+            self._read(0 if number in self._waiting else 1)
+            trial = self._waiting.pop(number, None)
+            if trial is not None and belongs_to(driver, trial):
+                return trial
             assert driver.poll() is None, log.read_text()
         raise AssertionError(f"no trial arrived within {TIMEOUT} s: {log.read_text()}")
+
+    def _read(self, seconds: float) -> None:
+        if select.select([self._arrived], [], [], seconds)[0]:
+            for line in os.read(self._arrived, 1000).splitlines():
+                number, process = map(int, line.split())
+                with suppress(psutil.NoSuchProcess):
+                    self._waiting[number] = psutil.Process(process)
+
+    def kill(self, victims: Sequence[psutil.Process], trial: psutil.Process) -> None:
+        """Kills processes, and waits for the ends of ``trial`` and of others below them."""
+        below = [trial, trial.parents()[0]]
+        self._read(0)
+        for number, other in list(self._waiting.items()):
+            if {other, *other.parents()} & set(victims):
+                below += [other, other.parents()[0]]
+                del self._waiting[number]
+        kill(victims)
+        # Their parents are dead or were stopped, and these processes are gone as well.
+        assert psutil.wait_procs(below, timeout=TIMEOUT)[1] == []
+
+
+def belongs_to(driver: subprocess.Popen[bytes], trial: psutil.Process) -> bool:
+    """False for the trial of a process that was killed."""
+    try:
+        above = trial.parents()
+        return any(one.pid == driver.pid or one.name() == "java" for one in above)
+    except psutil.NoSuchProcess:
+        return False
 
 
 class Sweep:
@@ -98,7 +139,7 @@ class Sweep:
                 "--seeds",
                 str(SEEDS),
                 "--chunk-size",
-                "2",
+                str(CHUNK),
                 "--wave-seconds",
                 "0.001",
             ),
@@ -156,28 +197,30 @@ def kill(victims: Sequence[psutil.Process]) -> None:
             process.kill()
 
 
+def whole_chunks(run: Path) -> list[int]:
+    """The seeds that a run has, which are those of its ledger; once each."""
+    done = sorted(read_trials(run)["seed"].to_pylist())
+    chunks = [(line["seed_lo"], line["seed_hi"]) for line in read_chunks(run).to_pylist()]
+    assert done == [seed for low, high in sorted(chunks) for seed in range(low, high)]
+    assert all(high - low == CHUNK for low, high in chunks)
+    return done
+
+
 def story(sweep: Sweep, gate: Gate, steps: Sequence[tuple[Victims, bool]]) -> None:
     """Kills something at each gate; a sweep that ends goes on, at last without Spark."""
-    seeds = gated_seeds()
-    gate.close(seeds[0])
+    seeds = gated_seeds()[: len(steps)]
+    gate.close(*seeds)
     driver = sweep.start()
     try:
         for step, (victims, ends) in enumerate(steps):
-            trial = gate.wait(sweep.log, driver)
-            chain = [trial, trial.parents()[0]]
-            if step + 1 < len(steps):
-                gate.close(seeds[step + 1])
-            else:
-                gate.open()
-            kill(victims(driver, trial))
+            trial = gate.wait(seeds[step], sweep.log, driver)
+            gate.open(seeds[step])
+            gate.kill(victims(driver, trial), trial)
             if ends:
                 assert driver.wait(TIMEOUT) == -signal.SIGKILL
-            # Their parents are dead or were stopped, and these processes are gone as well.
-            assert psutil.wait_procs(chain, timeout=TIMEOUT)[1] == []
-            if ends:
-                done = read_trials(sweep.directory / "out")["seed"].to_pylist()
-                assert sorted(done) == list(range(len(done))), "whole waves"
-                assert 0 < len(done) <= seeds[step]
+                done = whole_chunks(sweep.directory / "out")
+                assert set(range(CHUNK)) <= set(done), "of the first wave"
+                assert seeds[step] not in done
                 last = step + 1 == len(steps)
                 driver = sweep.start(
                     "--resume", "out", "--trust", *((*POOL, "--rows", "driver") if last else ())
@@ -202,23 +245,27 @@ def test_a_pool(tmp_path: Path) -> None:
     story(Sweep(tmp_path, POOL, gate), gate, steps)
 
 
-def test_ctrl_c_and_on_it_goes(tmp_path: Path) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_ctrl_c_and_on_it_goes(tmp_path: Path, workers: int) -> None:
+    """Each worker has a trial that waits, of two waves; both are awaited and kept."""
     gate = Gate(tmp_path / "gate")
-    sweep = Sweep(tmp_path, ["--runner", "pool", "--workers", "1"], gate)
-    gate.close(gated_seeds()[1])
+    sweep = Sweep(tmp_path, ["--runner", "pool", "--workers", str(workers)], gate)
+    seeds = gated_seeds()[1 : 1 + workers]
+    gate.close(*seeds)
     driver = sweep.start()
     try:
-        gate.wait(sweep.log, driver)
+        for seed in seeds:
+            gate.wait(seed, sweep.log, driver)
         driver.send_signal(signal.SIGINT)
-        gate.release()
+        gate.release(*seeds)
         assert driver.wait(TIMEOUT) == 130, sweep.log.read_text()
     finally:
         driver.kill()
         driver.wait()
     text = sweep.log.read_text()
     assert "--resume out" in text.split("go on with: ")[1]
-    done = read_trials(tmp_path / "out")["seed"].to_pylist()
-    assert sorted(done) == list(range(8)), "the chunk that ran was waited for"
+    expected = range(CHUNK * (seeds[-1] // CHUNK + 1))
+    assert whole_chunks(tmp_path / "out") == list(expected), "the chunks that ran were waited for"
     assert sweep.start("--resume", "out", "--trust").wait(TIMEOUT) == 0
     assert sorted(read_trials(tmp_path / "out")["seed"].to_pylist()) == list(range(SEEDS))
 

@@ -55,7 +55,11 @@ def seen_at(module: str) -> dict[str, Any]:
             round=2,
         )
         wave = runner.run(job, list(plan.chunks()), watch)
-        over = runner.run(job, list(plan.chunks()), replace(watch, ends=time.monotonic()))
+        # A wave that may leave chunks to the next one has none before it, so it has no rows.
+        ended = replace(watch, ends=time.monotonic(), carry=True)
+        empty = runner.run(job, list(plan.chunks()), ended)
+        left = runner.under_way
+        over = runner.run(job, [], watch)
         api = f"/api/v1/applications/{session.sparkContext.applicationId}/"
 
         def entries(name: str) -> list[dict[str, Any]]:
@@ -70,6 +74,7 @@ def seen_at(module: str) -> dict[str, Any]:
         return {
             "trials": wave.table().num_rows,
             "left": [len(wave.left), len(over.left), len(over.batches)],
+            "carry": [empty.kept, len(empty.left), left, runner.under_way],
             "reports": [sum(column) for column in zip(*reports, strict=True)],
             "jobs": entries("jobs"),
             "stages": entries("stages"),
@@ -88,6 +93,7 @@ def test_jobs_stages_and_metrics_of_a_live_session(tmp_path: Path, spark_jvm: On
     assert seen["trials"] == 12
     assert seen["reports"] == [12, 6], "trials and violations, reported while the wave ran"
     assert seen["left"] == [0, 4, 0], "of a wave, and of one whose time was over"
+    assert seen["carry"] == [False, 0, True, False], "a job that was left to the next wave"
     job = seen["jobs"][-1]
     assert (job["description"], job["jobGroup"]) == (WORDS, "a-run wave 7 job 1")
     stage = seen["stages"][-1]
