@@ -17,7 +17,7 @@ from pulsar_ml.harness.engine import CHOICES, SEARCHES
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
 from pulsar_ml.harness.search.shrink import brief, shrink
-from pulsar_ml.harness.subjects.program import CALL, Program
+from pulsar_ml.harness.subjects.program import CALL, Program, resolve_mix
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import build
@@ -97,10 +97,18 @@ def program_of(
         seed,
         threads=in_turn(programs.threads, seed),
         operations=in_turn(programs.operations, seed),
-        mix=programs.mix or suite.mix or None,
+        mix=programs.mix or usual_mix(suite, subject),
         settings={**small_settings(suite, subject), **(settings or {})},
         noise=False,
     )
+
+
+def usual_mix(suite: Suite, subject: Subject) -> Mapping[str, int]:
+    """The suite's weights, without operations that have thousands of steps."""
+    weights = zip(subject.operations, resolve_mix(subject, suite.mix), strict=True)
+    return {
+        one.name: weight for one, weight in weights if one.name not in suite.controlled.left_out
+    }
 
 
 def program_of_calls(suite: Suite, subject: Subject, mutant: Mutant) -> Program:

@@ -320,7 +320,7 @@ def test_moves_and_words_change_no_digest_of_the_project(
     moved.write_text("# Another first line.\n" + text)
     engine = sorted((package / "rooms").rglob("*.[ch]"))
     assert (digests.digest_of([moved]), digests.digest_of(engine)) == before
-    moved.write_text(text.replace("0 < seen", "0 <= seen"))
+    moved.write_text(text.replace("0 < (seen", "0 <= (seen"))
     assert digests.digest_of([moved]) != before[0]
     schedule = next(path for path in engine if path.name == "sched.c")
     schedule.write_text(schedule.read_text() + "\nstatic int rounds = 1;\n")

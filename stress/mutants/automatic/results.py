@@ -41,6 +41,7 @@ HELD_OUT = {
     2: DATA.with_name("automatic_held_out.csv"),
     3: DATA.with_name("automatic_held_out_3.csv"),
     4: DATA.with_name("automatic_held_out_4.csv"),
+    5: DATA.with_name("automatic_held_out_5.csv"),
 }
 REASONS = DATA.with_name("automatic_reasons.toml")
 NORMAL_95 = 1.959964  # two-sided quantile of the normal distribution

@@ -67,7 +67,7 @@ if map_entry_slot(at.entry_id) == SLOTS - 1:
     ),
     Mutant(
         id="A04",
-        title="a put into ledger 7 reports that memory ran out",
+        title="a put into ledger 1 reports that memory ran out",
         origin="port",
         file="structures/position_map.pxd",
         old="""
@@ -78,7 +78,7 @@ if page is NULL:
         new="""
 if page is NULL:
     return PML_NO_MEMORY
-if at.ledger_id == 7:
+if at.ledger_id == 1:
     page_leave(map.memory, page, page_handle, 1)
     return PML_NO_MEMORY
 # Pairs with the readers' acquire of the slot.

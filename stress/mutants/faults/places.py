@@ -20,22 +20,11 @@ ORDERED = re.compile(
 )
 COMMENT = re.compile(r"#.*")
 
-AT_REST = "Executed only when no thread runs: "
 NOT_EXECUTED: Mapping[tuple[str, str, str], str] = {
     ("entry", "entry_hold_reads", "seen = u32_load_acquire(cell)"): (
         "Executed if a count is adopted away and given back between the previous load and "
         "retaining. The reason of that load holds for this one."
     ),
-    (
-        "object_pool",
-        "pool_in_use",
-        "cdef uint32_t handle = <uint32_t>u64_load_acquire(&pool.head)",
-    ): (AT_REST + "the check at the end counts objects."),
-    (
-        "object_pool",
-        "pool_in_use",
-        "if ptr_load_acquire(&pool.chunks[handle >> pool.chunk_bits]) is NULL:",
-    ): (AT_REST + "the check at the end counts objects."),
 }
 
 
