@@ -26,8 +26,6 @@ def end_jvm(gateway: Any) -> None:
         return
     from pyspark import SparkContext
 
-    with suppress(Exception):
-        gateway.shutdown()
     SparkContext._gateway = SparkContext._jvm = None
     try:
         if process.stdin is not None:
@@ -38,6 +36,9 @@ def end_jvm(gateway: Any) -> None:
     finally:
         _kill(process.pid)
         process.wait()
+        # Behind the JVM: py4j closes what a thread of its own may be reading, and waits for it.
+        with suppress(Exception):
+            gateway.shutdown()
 
 
 @contextmanager

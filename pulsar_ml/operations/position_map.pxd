@@ -312,7 +312,7 @@ cdef inline void map_judge_step(
     if not map_handle_fits(handle, map, at):
         return
     seen.fitting += 1
-    seen.hash = seen.hash * 1000003 + (<uint64_t>at.ledger_id ^ <uint64_t>at.entry_id)
+    seen.hash = (seen.hash * 1000003 + <uint64_t>at.ledger_id) * 1000003 + <uint64_t>at.entry_id
     if (handle >> 8 & 63) == <uint32_t>thread and (handle & 0xFF) >= PM_OWN:
         seen.own += 1
         if run.holders[thread].own[map * PM_PLACES + (handle & 0xFF) - PM_OWN] != handle:

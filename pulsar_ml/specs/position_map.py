@@ -209,7 +209,7 @@ def digest(found: Sequence[Position]) -> int:
     """One signed number for positions in their order."""
     seen = 0
     for ledger_id, entry_id in found:
-        seen = (seen * 1000003 + (ledger_id ^ entry_id)) % 2**64
+        seen = ((seen * 1000003 + ledger_id) * 1000003 + entry_id) % 2**64
     return seen - 2**64 if seen >= 2**63 else seen
 
 

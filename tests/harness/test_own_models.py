@@ -24,7 +24,7 @@ ACTIVE = {**HEAP, "grace": 10}
 LIMITER = {"maximum": 10, "timeout": 5, "queue_size": 2, "chunk_bits": 0}
 READS = {"immediate": 0, "timeout": 0}
 BUFFER = {
-    "chunk_bits": 0, "limit": 8, "least": 1, "first_above": 0, "most_above": 0,
+    "chunk_bits": 0, "limit": 8, "least": 1, "first_above": 0, "most_above": 0, "size_shift": 0,
 }  # fmt: skip
 MAP = {"chunk_bits": 1, "limit": 200, "spread": 5}
 CACHES = {"caches": 1, "keys": 8, "length_shift": 0, "policy": 0}

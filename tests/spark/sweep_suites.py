@@ -7,6 +7,7 @@ and one that is hostile to whatever runs beside it.
 from __future__ import annotations
 
 import os
+import select
 import signal
 from collections.abc import Callable, Mapping
 from contextlib import suppress
@@ -71,9 +72,12 @@ class Gated:
             if (gate / "once").exists():
                 closed = closed.rename(gate / "taken")
             if closed.exists():
+                # Open before it is known that this trial waits: the name may go then.
+                waiting = os.open(closed, os.O_RDONLY | os.O_NONBLOCK)
                 with (gate / "arrived").open("w") as arrived:
                     arrived.write(f"{number} {os.getpid()}\n")
-                closed.read_bytes()
+                select.select([waiting], [], [])
+                os.close(waiting)
         return self._like.create(threads=threads, settings=settings)  # type: ignore[attr-defined]
 
 

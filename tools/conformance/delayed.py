@@ -49,13 +49,18 @@ def shown(operation: str, status: int, words: Sequence[int]) -> str:
     return "done"
 
 
+def settings_of(words: Sequence[str]) -> dict[str, int]:
+    """The settings that a trace begins with."""
+    return {**dict(zip(NAMES, map(int, words[2:]), strict=True)), "spread": 5, "era": 0}
+
+
 class Delayed:
     """The native tracker. Its answers are numbers; the positions of a number come from the
     sequential model, whose digest must be the tracker's.
     """
 
     def __init__(self, words: Sequence[str]) -> None:
-        settings = dict(zip(NAMES, map(int, words[2:]), strict=True)) | {"spread": 5}
+        settings = settings_of(words)
         self.tracker: Instance = _native.SUBJECTS["delayed_tracker"].create(
             threads=1, settings=settings
         )
@@ -85,7 +90,7 @@ class Released(Model):
 
     def __init__(self, trace: Sequence[str], *, early: bool, keeps: bool) -> None:
         words = trace[0].split(" ")
-        super().__init__(dict(zip(NAMES, map(int, words[2:]), strict=True)) | {"spread": 5}, 1)
+        super().__init__(settings_of(words), 1)
         self.keeps = keeps
         if early:
             self.rule = Early(self.rule.first_tick, self.rule.strict)

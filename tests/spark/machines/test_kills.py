@@ -75,7 +75,7 @@ class Gate:
     def release(self, *seeds: int) -> None:
         """Opens it for a trial of each of these seeds that waits, too."""
         for seed in seeds:
-            self._closed(seed).write_bytes(b"")  # as soon as the trial reads it
+            self._closed(seed).write_bytes(b"")  # as soon as the trial has it open
         self.open(*seeds)
 
     def _closed(self, seed: int) -> Path:
