@@ -58,6 +58,22 @@ def test_a_parser_that_does_not_survive_is_found(read: object, problem: str) -> 
     assert any(problem in reason for reason in found), found
 
 
+def test_memory_is_that_of_the_case_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mutated, "MOST_MEMORY", 64 << 20)
+
+    def hungry(path: Path) -> None:
+        bytearray(b"x") * (128 << 20)
+
+    def modest(path: Path) -> None:
+        bytearray(b"x") * (1 << 20)
+
+    hungry(Path())  # what the process had before is no case's
+    file = text_file("a.json", lambda: "{}")
+    for read, number in ((modest, 0), (hungry, 2)):
+        found = [*mutated.problems(range(2), {"memory": Parser(file, read)})]
+        assert [reason for _, reason in found] == ["memory: more than 64 MiB of memory"] * number
+
+
 def test_a_case_depends_on_its_number_alone(tmp_path: Path) -> None:
     first, second = (tmp_path / name for name in ("first", "second"))
     for folder in (first, second):

@@ -10,11 +10,13 @@ from __future__ import annotations
 import hashlib
 import re
 import shutil
+import subprocess
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from pulsar_ml.harness.building.build import build_extension, only_one_process
+from pulsar_ml.harness.building.checked import compiler_of
 from stress.mutants.automatic.operators import ATOMIC, expression
 from stress.mutants.automatic.points import PACKAGE, Point, points
 from stress.mutants.build import COPIED, ROOT, declared
@@ -157,10 +159,20 @@ def build(into: Path = ROOT / "build" / "automatic", *, checked: bool = True) ->
             "PML_BUILD_ID": f'"automatic-{identity}"',
             "PML_MUTANTS_HEADER": '"pulsar_ml/sync/mutants.h"',
         },
-        # What nobody wrote on the stack is a pattern, and not by chance what was meant.
-        flags=["-O1", "-g1", "-std=gnu11", "-ftrivial-auto-var-init=pattern"],
+        flags=["-O1", "-g1", "-std=gnu11", *pattern_flags(compiler_of("c"))],
         checked=checked,
     )
+
+
+def pattern_flags(compiler: Sequence[str]) -> list[str]:
+    """The flag by which what nobody wrote on the stack is a pattern, not by chance what was meant.
+
+    Clang has it, and GCC since version 12; for another compiler there is none.
+    """
+    flag = "-ftrivial-auto-var-init=pattern"
+    command = [*compiler, flag, "-fsyntax-only", "-x", "c", "/dev/null"]
+    done = subprocess.run(command, capture_output=True, check=False)
+    return [flag] if done.returncode == 0 else []
 
 
 def switched_sources(sources: Sequence[Path]) -> dict[str, str]:

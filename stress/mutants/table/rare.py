@@ -7,9 +7,6 @@ from collections.abc import Mapping
 FIVE_CALLS = "Five calls in one order, with settings that few worlds have."
 
 RARE: Mapping[str, str] = {
-    "H07": "A holder releases too often. No suite makes that mistake: what holders see then is "
-    "theirs.",
-    "L09": "As H07.",
     "M53": "A reader has to rest between its look at a page and its retain, while the wrapper is "
     "emptied and filled with another key.",
     "DT-clear": FIVE_CALLS,

@@ -10,7 +10,7 @@ import pytest
 
 from stress.mutants.automatic.operators import OPERATORS, mistakes
 from stress.mutants.automatic.points import PACKAGE, Point, points, sample, sources
-from stress.mutants.automatic.schemata import switched, weak_declarations
+from stress.mutants.automatic.schemata import pattern_flags, switched, weak_declarations
 from stress.mutants.automatic.statements import Statement, statements
 
 SOURCE = """\
@@ -124,3 +124,13 @@ def test_a_larger_sample_begins_with_a_smaller() -> None:
     assert large[:20] == small
     assert sample(60, 2) != large
     assert max(Counter(point.id for point in large).values()) == 1
+
+
+def test_a_compiler_that_knows_no_pattern_gets_no_flag_for_it(tmp_path: Path) -> None:
+    answers = {"knows": "exit 0", "refuses": 'case "$*" in *auto-var-init*) exit 1;; esac'}
+    for name, line in answers.items():
+        (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+        (tmp_path / name).chmod(0o755)
+    flag = ["-ftrivial-auto-var-init=pattern"]
+    assert pattern_flags([str(tmp_path / "knows")]) == flag
+    assert pattern_flags([str(tmp_path / "refuses")]) == []

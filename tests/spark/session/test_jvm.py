@@ -35,6 +35,15 @@ def test_one_that_does_not_is_killed(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found.proc.returncode == -signal.SIGKILL
 
 
+def test_connections_are_closed_behind_the_jvm() -> None:
+    """A connection whose thread waits for the JVM cannot be closed before."""
+    found = gateway("cat")
+    states: list[int | None] = []
+    found.shutdown = lambda: states.append(found.proc.poll())
+    end_jvm(found)
+    assert states == [0]
+
+
 def test_that_of_spark_submit_stays() -> None:
     end_jvm(SimpleNamespace(shutdown=lambda: pytest.fail("it is not ours")))
 
