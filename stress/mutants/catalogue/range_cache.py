@@ -191,8 +191,6 @@ return
 """,
         suite="range_cache",
         breaks="I18",
-        equivalent="The wrapper's reference lasts until this very section gives it back, unless somebody "
-        "released too often.",
     ),
     Mutant(
         id="H07",
@@ -484,7 +482,5 @@ return entry
 """,
         suite="range_cache",
         breaks="I1, I10",
-        equivalent="The wrapper did not change while the entry was retained, so the entry is the one that it "
-        "was filled with, whose position the put compared.",
     ),
 )
