@@ -182,7 +182,7 @@ class Check:
 
     def refuted(self, call: int, steps: int) -> Illegal | None:
         """Search the part of a call briefly, which the guide refutes: another may be easier."""
-        part = self.searches.part_with(call)
+        part = self.searches.part_with(call, self.guide.alike)
         if part is None:
             return None
         suspect = PartOfHistory(*part)

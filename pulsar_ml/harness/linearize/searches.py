@@ -138,15 +138,23 @@ class Searches:
             self._symbols = self.checker.native.symbols(self.records, briefly=True)
         return self._symbols
 
-    def part_with(self, call: int) -> tuple[object, NDArray[np.int32]] | None:
-        """Return the part of a call, its key and its calls; None: the history is in one piece."""
+    def part_with(
+        self, call: int, alike: NDArray[np.int32] | None = None
+    ) -> tuple[object, NDArray[np.int32]] | None:
+        """Return the part of a call, its key and its calls; None: the history is in one piece.
+
+        ``alike`` has the same number for calls that differ in their thread at most.
+        """
         if type(self.model) is Keyed and all(
             signature.result == VALUE for signature in self.history.signatures
         ):
             found = with_key_of(self.records, self.history.values, call)
             if found is not None:
                 return found
-        return self.checker.part_with(self.sorted_symbols(), call)
+        checker = self.checker
+        if alike is not None and not checker.keyed and not checker.native.by_thread:
+            return checker.part_among(self.records, alike, call)
+        return checker.part_with(self.sorted_symbols(), call)
 
     def of_model(
         self, chosen: Chosen, most: int, criterion: int = REAL_TIME, *, ahead: bool = True

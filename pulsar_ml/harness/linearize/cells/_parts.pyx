@@ -166,27 +166,38 @@ cdef class Parts:
             self.known_records = records
         return True
 
-    def part_of(self, records):
-        """The number of the part of each record, as an array of int32; None: unsuitable records."""
-        cdef const Record* native = <const Record*>address_of(records)
-        cdef int32_t n = <int32_t>len(records)
-        cdef int32_t i
-        cdef int32_t* parts
-        found = np.empty(n, np.int32)
-        parts = <int32_t*>address_of(found)
-        if self.known_records is records:
-            memcpy(parts, self.known_symbols, <size_t>n * sizeof(int32_t))
-        elif self.intern(native, n, parts) != ANSWER_LEGAL:
+    def symbols(self, records):
+        """The number of each record among the distinct ones, as an array of int32.
+
+        None: unsuitable records.
+        """
+        cdef int64_t n = len(records)
+        if not self.takes(records):
             return None
-        for i in range(n):
-            parts[i] = self.table.part[parts[i]]
+        found = np.empty(n, np.int32)
+        memcpy(<void*>address_of(found), self.known_symbols, <size_t>n * sizeof(int32_t))
         return found
 
     def pieces(self, records):
         """The indices of the records of each part, as arrays of int32, for suitable records."""
-        numbers = self.part_of(records)
-        order = np.argsort(numbers, kind="stable").astype(np.int32)
-        return np.split(order, np.flatnonzero(np.diff(numbers[order])) + 1)
+        cdef int32_t n = <int32_t>len(records)
+        cdef int32_t i, part
+        cdef int32_t begin = 0
+        if not self.takes(records):
+            return []
+        order, ends = np.empty(n, np.int32), np.zeros(self.parts + 1, np.int32)
+        cdef int32_t* calls = <int32_t*>address_of(order)
+        cdef int32_t* end = <int32_t*>address_of(ends) + 1  # behind each part; at first its size
+        for i in range(n):
+            end[self.table.part[self.known_symbols[i]]] += 1
+        for part in range(self.parts):
+            begin += end[part]
+            end[part] = begin - end[part]
+        for i in range(n):
+            part = self.table.part[self.known_symbols[i]]
+            calls[end[part]] = i
+            end[part] += 1
+        return [order[end[part - 1]:end[part]] for part in range(self.parts) if end[part - 1] < end[part]]
 
     def calls_of_part(self, records):
         """The indices of the records of the illegal part of the last search; None: all of them.

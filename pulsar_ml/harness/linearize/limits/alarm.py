@@ -13,12 +13,16 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import import_module
 from types import FrameType
 
 from pulsar_ml.harness.linearize.effort import FOR_EVER
 
 GRACE = 0.05  # seconds in which a native search notices the end of the time before the alarm
 AGAIN = 0.05  # seconds between two alarms: a model may swallow an exception
+
+# The functions behind those of ``signal``, which take most of their time to name handlers.
+set_handler, handler = (getattr(import_module("_signal"), name) for name in ("signal", "getsignal"))
 
 
 class OutOfTime(BaseException):
@@ -40,7 +44,7 @@ def free() -> bool:
     """Return True when this thread may set an alarm, and nobody else has set one."""
     return (
         threading.current_thread() is threading.main_thread()
-        and signal.getsignal(signal.SIGALRM) in (signal.SIG_DFL, signal.SIG_IGN)
+        and handler(signal.SIGALRM) in (signal.SIG_DFL, signal.SIG_IGN)
         and signal.getitimer(signal.ITIMER_REAL)[0] == 0
     )
 
@@ -55,7 +59,7 @@ def alarm(deadline_ns: int) -> Iterator[None]:
         yield
         return
     own = Alarm()
-    earlier = signal.signal(signal.SIGALRM, own.ring)
+    earlier = set_handler(signal.SIGALRM, own.ring)
     try:
         seconds = max(0.0, (deadline_ns - time.monotonic_ns()) / 1e9) + GRACE
         signal.setitimer(signal.ITIMER_REAL, seconds, AGAIN)
@@ -63,4 +67,4 @@ def alarm(deadline_ns: int) -> Iterator[None]:
     finally:
         own.active = False
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, earlier)
+        set_handler(signal.SIGALRM, earlier)

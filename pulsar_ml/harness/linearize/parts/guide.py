@@ -33,7 +33,8 @@ from pulsar_ml.harness.models.collections import (
 from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
-EASY_STEPS = (2, 8, 32)  # for each call, without looking ahead
+EASY_STEPS = (1, 8, 32)  # for each call, without looking ahead
+FEW_STEPS = 64  # like them, of a part with few calls
 MOST_STATES = 1_000  # to which an order may lead
 
 
@@ -62,6 +63,12 @@ class Guide:
         """Return a call of the part that is probably illegal; -1: unknown."""
         suspect = self.ask(steps).suspect
         return -1 if suspect is None else int(suspect[0])
+
+    @property
+    def alike(self) -> NDArray[np.int32] | None:
+        """A number for each call, equal for those that differ in their thread at most."""
+        native = self.proposal.native
+        return None if native is None else native.symbols(self.searches.records)
 
     def easiest(self, most: int) -> tuple[int, int]:
         """Return a call of the part that is probably refuted first, and the steps that it takes.
@@ -100,7 +107,7 @@ class Guide:
             self.searches.records,
             part,
             ahead=ahead,
-            most_steps=min(most * len(part), effort.left),
+            most_steps=min(max(most * len(part), FEW_STEPS), effort.left),
         )
         effort.add(steps, 0)
         return steps if answer_named(answer) == ILLEGAL else 0

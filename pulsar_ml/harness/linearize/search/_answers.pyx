@@ -7,7 +7,7 @@ import sys
 from cpython.dict cimport PyDict_GetItemWithError
 from cpython.object cimport PyObject
 from cpython.ref cimport Py_INCREF
-from cpython.tuple cimport PyTuple_SET_ITEM
+from cpython.tuple cimport PyTuple_New, PyTuple_SET_ITEM
 from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint8_t
 from libc.stdlib cimport free, malloc, realloc
 from pulsar_ml.harness.histories.history cimport Record
@@ -222,6 +222,44 @@ cdef class Answers:
             parts[i] = self.parts[numbers[i]]
         return found
 
+    def part_among(self, records, symbols, int64_t call):
+        """Like part_with(), of any records: those with the same number in ``symbols`` are equal.
+
+        Nothing is learned, so that the calls of other parts cost a question to the model each.
+        """
+        cdef const Record* calls = <const Record*>address_of(records)
+        cdef const int32_t* numbers = <const int32_t*>address_of(symbols)
+        cdef int64_t n = len(records)
+        cdef int64_t count = 0
+        cdef int64_t i
+        cdef int64_t[WORDS] row
+        cdef bytearray equal = bytearray(n)  # by symbol: 0 not asked yet, 1 of the part, 2 not
+        cdef char* known = equal
+        cdef int32_t number
+        row_of(&calls[call], False, row)
+        wanted = self.part_of(self.call_of(row, False))
+        if wanted is None:
+            return None
+        cdef Py_hash_t hash_wanted = hash(wanted)
+        found = np.empty(n, np.int32)
+        cdef int32_t* places = <int32_t*>address_of(found)
+        for i in range(n):
+            number = numbers[i]
+            if not 0 <= number < n:
+                raise IndexError(f"symbol {number} is none of {n} records")
+            if known[number] == 0:
+                row_of(&calls[i], False, row)
+                key = self.part_of(self.call_of(row, False))
+                if key is None:
+                    return None
+                known[number] = 2
+                if key is wanted or (hash(key) == hash_wanted and key == wanted):
+                    known[number] = 1
+            if known[number] == 1:
+                places[count] = <int32_t>i
+                count += 1
+        return (wanted, found[:count]) if count < n else None
+
     def part_with(self, symbols, int64_t call):
         """The part of one call of a history, and its calls; None: the history is in one piece."""
         cdef const int32_t* numbers = <const int32_t*>address_of(symbols)
@@ -248,6 +286,8 @@ cdef class Answers:
         cdef int64_t operation = row[0] >> 1
         cdef bint open_ = row[0] & 1
         cdef int first = 2 + inner
+        cdef int i
+        cdef Py_ssize_t count = 0
         cdef tuple values = self.values
         name = self.kinds[operation]
         if name is None:
@@ -258,12 +298,16 @@ cdef class Answers:
             arguments = arguments[1:] if inner else arguments
             return new_call(self.call_class, name, arguments, result, thread)
         result = self.unknown if open_ else values[row[5]]
-        if row[first] < 0:
-            arguments = ()
-        elif first == 4 or row[first + 1] < 0:
-            arguments = (values[row[first]],)
-        else:
-            arguments = tuple([values[row[i]] for i in range(first, 5) if row[i] >= 0])
+        for i in range(first, 5):
+            count += row[i] >= 0
+        arguments = PyTuple_New(count)
+        count = 0
+        for i in range(first, 5):
+            if row[i] >= 0:
+                value = values[row[i]]
+                Py_INCREF(value)
+                PyTuple_SET_ITEM(arguments, count, value)
+                count += 1
         return new_call(self.call_class, name, arguments, result, row[1])
 
     # Enters a new symbol with its part; its call is learned when a search needs it.
