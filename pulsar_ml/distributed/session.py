@@ -37,6 +37,7 @@ PAGES = {
 JAVA_OLDEST = 17
 ANSWER_SECONDS = 5.0  # how long a master may take to accept a connection
 TASK_ATTEMPTS = 4
+DAEMON = "pulsar_ml.distributed.daemon"  # of Python workers that run in this interpreter
 # A second copy of what takes twice as long as three quarters of the wave's tasks, on another host.
 SPECULATION = {
     "spark.speculation": "true",
@@ -244,29 +245,48 @@ def open_session(
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     home = None
-    local_cluster = values.get("spark.master", defaults["spark.master"]).startswith("local-cluster")
-    if local_cluster and not under_spark_submit():
-        home = home_with(scratch / "home", work or scratch / "work")
-    if on_this_machine(values.get("spark.master", defaults["spark.master"])):
+    master = values.get("spark.master", defaults["spark.master"])
+    if local_master(master) and not under_spark_submit():
+        home = home_with(scratch / "home")
+        if not in_driver(master):
+            link_work(home, work or scratch / "work")
+    if in_driver(master) and os.environ["PYSPARK_PYTHON"] == sys.executable:
+        defaults = {**defaults, "spark.python.daemon.module": DAEMON}
+    if on_this_machine(master):
         # Also for machines that cannot resolve their own name; the settings alone do not cure that.
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     return _start(defaults, values, log, home, seconds, note)
 
 
-def home_with(directory: Path, work: Path) -> Path:
-    """A home of Spark, made of links, whose executors of local-cluster work below ``work``.
+def home_with(directory: Path) -> Path:
+    """A home of Spark, made of links, whose Python workers import the packages of this process.
 
-    Workers know no other setting; in the installed home they would write into the package.
+    In the installed home they would import its archives of sources, and compile them at each start.
     """
+    import py4j
+    import pyspark
     from pyspark.find_spark_home import _find_spark_home
 
+    installed = Path(_find_spark_home())
     directory.mkdir()
-    for path in Path(_find_spark_home()).iterdir():
-        if path.name != "work":
+    for path in installed.iterdir():
+        if path.name not in ("python", "work"):
             (directory / path.name).symlink_to(path)
-    work.mkdir(parents=True, exist_ok=True)
-    (directory / "work").symlink_to(work.resolve())
+    for package in (pyspark, py4j):
+        for archive in installed.glob(f"python/lib/{package.__name__}*.zip"):
+            place = directory / "python" / "lib" / archive.name
+            place.mkdir(parents=True)
+            (place / package.__name__).symlink_to(Path(package.__path__[0]).resolve())
     return directory
+
+
+def link_work(home: Path, work: Path) -> None:
+    """Lets executors of local-cluster work below ``work``.
+
+    They know no other setting; in the installed home they would write into the package.
+    """
+    work.mkdir(parents=True, exist_ok=True)
+    (home / "work").symlink_to(work.resolve())
 
 
 def _start(

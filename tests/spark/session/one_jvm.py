@@ -21,7 +21,7 @@ from click.testing import CliRunner
 
 from pulsar_ml.cli.find.sweep import command as sweep_command
 from pulsar_ml.distributed.jvm import end_jvm
-from pulsar_ml.distributed.session import HOME, at_home, home_with, settings
+from pulsar_ml.distributed.session import HOME, at_home, home_with, link_work, settings
 from tests import ROOT
 from tests.spark.test_sweep import environment, patient
 
@@ -51,14 +51,14 @@ class OneJvm:
 
             with mock.patch.dict(os.environ):
                 os.environ.pop(HOME, None)
-                home_with(home, self._scratch / "work")
+                link_work(home_with(home), self._scratch / "work")
             chosen = settings("local[1]", cpus=1, scratch=self._scratch, site=None)
             java = {key: chosen[key] for key in chosen if key.startswith("spark.driver.")}
             conf = SparkConf(loadDefaults=False).setAll(list(java.items()))
             with (self._scratch / "log").open("ab") as log, at_home(home):
                 output = {"stdout": log, "stderr": log, "cwd": self._scratch}
                 self._gateway = self._launch(conf, {**output, "start_new_session": True})
-        if HOME in os.environ:
+        if HOME in os.environ and Path(os.environ[HOME], "work").exists():
             (home / "work").unlink()
             (home / "work").symlink_to(Path(os.environ[HOME], "work").resolve())
         return self._gateway
