@@ -37,7 +37,7 @@ PAGES = {
 JAVA_OLDEST = 17
 ANSWER_SECONDS = 5.0  # how long a master may take to accept a connection
 TASK_ATTEMPTS = 4
-DAEMON = "pulsar_ml.distributed.daemon"  # of Python workers that run in this interpreter
+DAEMON = "pulsar_ml.distributed.machines.daemon"  # of Python workers that run in this interpreter
 # A second copy of what takes twice as long as three quarters of the wave's tasks, on another host.
 SPECULATION = {
     "spark.speculation": "true",

@@ -16,7 +16,7 @@ from tests.spark.session.one_jvm import OneJvm
 
 THREADS = """\
 import os, sys
-from pulsar_ml.distributed.daemon import load
+from pulsar_ml.distributed.machines.daemon import load
 load()
 print(len(os.listdir("/proc/self/task")), "pyarrow" in sys.modules)
 """
