@@ -160,14 +160,14 @@ def test_the_calls_with_an_equal_key() -> None:
 
 
 class Odd(Texts):
-    """A map whose keys are in parts by a function of their own; ``asked`` counts its calls."""
+    """A map whose keys are in parts by a function of their own; ``questions`` counts its calls."""
 
     def __init__(self, parts: Any) -> None:
         self.parts = parts
-        self.asked = 0
+        self.questions = 0
 
     def partition(self, call: Call) -> Hashable:
-        self.asked += 1
+        self.questions += 1
         return self.parts(call.arguments[0])  # type: ignore[no-any-return]
 
 
@@ -191,9 +191,9 @@ def test_the_calls_of_a_part_among_calls_that_are_alike() -> None:
         own.proposal = guide.Proposal(None, None, native)
         for call in range(0, 300, 37):
             split = searches.checker.part_with(searches.sorted_symbols(), call)
-            model.asked = 0
+            model.questions = 0
             found = searches.part_with(call, own.alike)
-            assert model.asked <= len({history.call(at)[:3] for at in range(300)}) + 1
+            assert model.questions <= len({history.call(at)[:3] for at in range(300)}) + 1
             assert (found is None) == (split is None)
             if found is not None and split is not None:
                 assert found[0] == split[0]

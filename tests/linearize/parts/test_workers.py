@@ -297,8 +297,9 @@ def test_parts_of_stacks_are_searched_one_by_one() -> None:
     )
     native = parts_for(Keyed(Stack()), history, 1 << 26)
     assert native is not None and native.takes(history.records) and native.parts == 2
-    for key in range(2):
-        calls = np.flatnonzero(native.part_of(history.records) == key).astype(np.int32)
+    pieces = native.pieces(history.records)
+    assert [piece.tolist() for piece in pieces] == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    for calls in pieces:
         answer, way, *_ = native.search_part(history.records, calls)
         assert (answer, sorted(way)) == (0, calls.tolist())
     for wrong in ([4, 8], [-1, 0]):
