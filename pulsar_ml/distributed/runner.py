@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 
     from pulsar_ml.distributed.tasks import Counters
 
-LOOK_SECONDS = 1.0  # between two reports of progress
-QUESTION_SECONDS = 5.0  # between two questions to the JVM, which takes a core from the trials
+LOOK_SECONDS = 1.0  # between two questions about progress to the JVM, which has other work
 NO_TASK_SECONDS = 60  # without a running task, before a note says that there may be no room
 LEDGER = CHUNKS.append(pa.field("file", pa.string(), nullable=False))  # and where its trials are
 CANCEL_SECONDS = 20  # for a cancelled job to end
@@ -192,25 +191,19 @@ class SparkRunner:
 
     def _follow(self, begun: _Collecting, watch: Watch) -> None:
         """Reports progress until the job ended; cancels the job when a stop is requested."""
-        idle_since = next_look = next_question = time.monotonic()
+        idle_since = next_look = time.monotonic()
         while begun.is_alive():
             begun.join(POLL_SECONDS)
             if watch.stopped():
                 self._cancel(begun)
                 return
-            now = time.monotonic()
-            if begun.is_alive() and now < next_look:
+            if begun.is_alive() and time.monotonic() < next_look:
                 continue
-            next_look = now + LOOK_SECONDS
-            self._report(begun, watch)
-            if now < next_question:
-                continue
-            next_question = now + QUESTION_SECONDS
-            self._publish(watch.wave, watch.round)
+            next_look = time.monotonic() + LOOK_SECONDS
             done, _, active = self._count(begun.group)
             if done or active:
                 idle_since = float("inf")
-            elif now - idle_since > NO_TASK_SECONDS:
+            elif time.monotonic() - idle_since > NO_TASK_SECONDS:
                 self._note(
                     f"no task has started for {NO_TASK_SECONDS} s: an executor may have fewer than "
                     f"the {self._cpus} cores that a task reserves (--task-cpus), or the cluster "
@@ -222,15 +215,16 @@ class SparkRunner:
             except RunnerError:
                 self._cancel(begun)
                 raise
+            self._report(begun, watch)
         # The job may have ended, with tasks that were not counted yet, while progress was shown.
         self._report(begun, watch)
-        self._publish(watch.wave, watch.round)
 
     def _report(self, begun: _Collecting, watch: Watch) -> None:
         """Reports what a job's tasks counted since the last report."""
         trials, violations, executions, classes = begun.news()
         watch.searched(executions, classes)
         watch.done(trials, violations)
+        self._publish(watch.wave, watch.round)
 
     def _publish(self, wave: int, stage: int) -> None:
         with suppress(Exception):  # metrics are a courtesy

@@ -1,8 +1,8 @@
 """Runs a campaign in waves: the rows of a wave are on disk before the wave after the next starts.
 
-Waves start short, so that results appear early, and grow towards the target time when one has told
-how long chunks take. Those of a stage leave what is under way to the next wave, so that no slot
-waits.
+Waves start short, so that results appear early, and grow towards the target time. The first one
+ends before the next one begins, and tells how long chunks take; later ones of a stage leave what is
+under way to the next wave, so that no slot waits.
 """
 
 from __future__ import annotations
@@ -126,8 +126,9 @@ def run_campaign(
             meter.total = plan.trials
             continue
         wave_began = time.monotonic()
+        carry = bool(chunks) and chunk_seconds is not None
         try:
-            watch = meter.watch(outcome.waves, stopped, stage_number, carry=bool(chunks))
+            watch = meter.watch(outcome.waves, stopped, stage_number, carry=carry)
             wave = runner.run(job, chunks, watch)
         except PulsarMlError as error:
             outcome.failures.append(ChunkFailure(None, str(error)))
