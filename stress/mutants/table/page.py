@@ -12,7 +12,6 @@ from stress.mutants.sources.digests import engine_digest
 from stress.mutants.sources.origin import Origin
 from stress.mutants.table.excluded import EXCLUDED
 from stress.mutants.table.origins import origin_of
-from stress.mutants.table.rare import RARE
 from stress.mutants.table.results import Cell, Results
 from stress.mutants.table.techniques import (
     CORE,
@@ -195,10 +194,9 @@ def rarely_blind(results: Results, mutants: Sequence[Case]) -> str:
         title, best = max(
             blind.items(), key=lambda one: (one[1].found / one[1].seeds, one[1].found)
         )
-        reason = RARE.get(case.label, "**not explained**")
-        if best.found:
-            whole = best.found == best.seeds
-            reason = "no more seeds were tried" if whole else "a part of the seeds finds it"
+        reason = "a part of the seeds finds it" if best.found else "no seed finds it"
+        if best.found == best.seeds:
+            reason = "no more seeds were tried"
         lines += row(case.label, counted(written), f"{counted(best)} of {title}", reason)
     if not lines:
         return ""

@@ -236,6 +236,8 @@ cdef class Answers:
         cdef bytearray equal = bytearray(n)  # by symbol: 0 not asked yet, 1 of the part, 2 not
         cdef char* known = equal
         cdef int32_t number
+        if self.part_of is None:
+            return None
         row_of(&calls[call], False, row)
         wanted = self.part_of(self.call_of(row, False))
         if wanted is None:
