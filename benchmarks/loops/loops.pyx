@@ -54,7 +54,7 @@ from pulsar_ml.structures.stamped_lock cimport (
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     i32_fetch_add_release, i32_load_acquire, i32_store_release, i64_fetch_sub_relaxed, pml_i32,
-    pml_i64, pml_u64, u32_load_relaxed,
+    pml_i64, pml_u32, u32_load_relaxed,
 )
 from pulsar_ml.sync.clock cimport monotonic_ns
 from pulsar_ml.sync.memory cimport allocate, release

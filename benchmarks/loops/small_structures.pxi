@@ -16,7 +16,7 @@ def refcount(int64_t count) -> int:
 
 
 def stamped_lock_write_section(int64_t count) -> int:
-    cdef pml_u64 lock
+    cdef pml_u32 lock
     cdef int64_t start, i
     memset(&lock, 0, sizeof(lock))
     with nogil:
@@ -29,7 +29,7 @@ def stamped_lock_write_section(int64_t count) -> int:
 
 
 def stamped_lock_optimistic(int64_t count) -> int:
-    cdef pml_u64 lock
+    cdef pml_u32 lock
     cdef int64_t start, i, valid = 0
     memset(&lock, 0, sizeof(lock))
     with nogil:
@@ -120,7 +120,7 @@ def entry_wrapper(int64_t count) -> int:
     cdef EntryWrapper wrapper
     cdef MapMemory memory
     cdef PositionMap map
-    cdef uint64_t stamp
+    cdef uint32_t stamp
     cdef uint32_t place
     cdef int64_t start, i, hits = 0
     memset(&wrapper, 0, sizeof(wrapper))

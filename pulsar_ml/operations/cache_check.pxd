@@ -26,9 +26,7 @@ from pulsar_ml.structures.position_map cimport MapCursor, map_cursor, map_is_emp
 from pulsar_ml.structures.range_cache cimport range_cache_size
 from pulsar_ml.structures.receive_buffer cimport buffer_books_pinned
 from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER
-from pulsar_ml.sync.atomics cimport (
-    i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u32_store_relaxed, u64_load_relaxed,
-)
+from pulsar_ml.sync.atomics cimport i32_load_relaxed, i64_load_relaxed, u32_load_relaxed, u32_store_relaxed
 
 
 # Gives back what threads hold, checks what is linked, then clears everything and checks that
@@ -80,7 +78,7 @@ cdef inline void world_check_linked(CacheWorld* world, int32_t cache, PmlViolati
             return
         previous = key
         wrapper = wrapper_at(&world.memory.wrappers, handle)
-        if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
+        if u32_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
             world_violate(world, violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
             return
         if (not wrapper_holds(wrapper, &world.memory.map, world.caches[cache], found)

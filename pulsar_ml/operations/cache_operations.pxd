@@ -92,14 +92,14 @@ cdef inline uint32_t range_hit(
     return entry
 
 
-cdef inline uint64_t range_stamp(const CacheWorld* world, uint32_t handle) noexcept nogil:
+cdef inline uint32_t range_stamp(const CacheWorld* world, uint32_t handle) noexcept nogil:
     return stamped_optimistic(&wrapper_at(&world.memory.wrappers, handle).lock) if handle else 0
 
 
 # I55: after a hit while no write section changed the key's wrapper since the stamp, the entry that
 # the caller holds is marked: only a write section takes that away.
 cdef inline void range_check_mark(
-    CacheWorld* world, int64_t cache, int64_t key, uint32_t entry, uint32_t handle, uint64_t stamp,
+    CacheWorld* world, int64_t cache, int64_t key, uint32_t entry, uint32_t handle, uint32_t stamp,
     PmlViolation* violation
 ) noexcept nogil:
     cdef EntryWrapper* wrapper = wrapper_at(&world.memory.wrappers, handle)
@@ -118,7 +118,7 @@ cdef inline void range_get(
     PmlViolation* violation
 ) noexcept nogil:
     cdef uint32_t handle = map_find(&world.caches[cache].map, world_position(world, key))
-    cdef uint64_t stamp = range_stamp(world, handle)
+    cdef uint32_t stamp = range_stamp(world, handle)
     cdef uint32_t entry = range_hit(world, thread, cache, key, result, violation)
     if not entry:
         return

@@ -4,7 +4,7 @@
 # Wrappers that were never queued are filled, emptied and given back at once, again and again, which
 # makes stale readers meet many incarnations.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.cache_world cimport world_in_use
@@ -18,8 +18,10 @@ from pulsar_ml.operations.wrapper_world cimport (
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_empty, wrapper_fill, wrapper_holds,
-    wrapper_is_empty, wrapper_look, wrapper_mark_requeued, wrapper_read, wrapper_unchanged,
+    wrapper_is_empty, wrapper_look, wrapper_mark_requeued, wrapper_read, wrapper_requeues,
+    wrapper_unchanged,
 )
+from pulsar_ml.structures.map_pages cimport SLOT_BITS, page_at, page_start_slot
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_size
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport (
@@ -28,7 +30,6 @@ from pulsar_ml.structures.stamped_lock cimport (
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     i64_load_relaxed, u32_cas_strong_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_release,
-    u64_load_relaxed,
 )
 
 
@@ -84,16 +85,19 @@ cdef inline void ew_fill(
     wrapper = wrapper_at(&world.pool, handle)
     value = ew_next_value(world, thread, key)
     stamped_lock_write(&wrapper.lock)
-    wrapper_fill(wrapper, ew_place(key), value, ew_size(value), me.incarnations)
-    if wrapper.requeue_count:
-        violate(violation, b"I30", b"a new incarnation was requeued %lld times", wrapper.requeue_count, 0, 0)
     if not u32_cas_strong_acq_rel(&world.slots[key], &seen, handle):
         result.status = EW_TAKEN
-    elif mpsc_offer(&world.queue, handle) != PML_OK:
-        seen = handle
-        u32_cas_strong_acq_rel(&world.slots[key], &seen, 0)
-        me.incarnations -= 1
-        result.status = EW_OUT_OF_MEMORY
+    else:
+        page_start_slot(page_at(&world.map, ew_place(key) >> SLOT_BITS), key)
+        wrapper_fill(wrapper, ew_place(key), value, ew_size(value), me.incarnations)
+        if wrapper_requeues(wrapper, &world.map):
+            violate(violation, b"I30", b"a new incarnation was requeued %lld times",
+                    wrapper_requeues(wrapper, &world.map), 0, 0)
+        if mpsc_offer(&world.queue, handle) != PML_OK:
+            seen = handle
+            u32_cas_strong_acq_rel(&world.slots[key], &seen, 0)
+            me.incarnations -= 1
+            result.status = EW_OUT_OF_MEMORY
     if result.status == EW_DONE:
         me.filled += 1
         me.filled_bytes += ew_size(value)
@@ -114,7 +118,7 @@ cdef inline void ew_look(
     PmlViolation* violation
 ) noexcept nogil:
     cdef EntryWrapper* wrapper = wrapper_at(&world.pool, handle)
-    cdef uint64_t stamp
+    cdef uint32_t stamp
     cdef uint32_t value
     # Turns when a write section came between.
     while key % 3 == 1:
@@ -181,7 +185,7 @@ cdef inline void ew_clear(
             wrapper, &world.map, ew_owner(world, key), ew_position(key)):
         ew_expect_value(key, value, violation)
         result.status = EW_DONE
-        result.words[1] = wrapper.requeue_count
+        result.words[1] = wrapper_requeues(wrapper, &world.map)
         if not u32_cas_strong_acq_rel(&world.slots[key], &seen, 0):
             violate(violation, b"I27", b"the wrapper of key %lld is not linked under it", key, 0, 0)
         if wrapper_clear(wrapper, ew_place(key), value + 16) != -1:
@@ -256,10 +260,10 @@ cdef inline void ew_drain(
         elif mpsc_offer(&world.queue, handle) != PML_OK and mpsc_offer(&world.queue, handle) != PML_OK:
             result.status = EW_OUT_OF_MEMORY
         else:
-            wrapper_mark_requeued(wrapper, step, 1)
-            if i64_load_relaxed(&wrapper.timestamp) != step or not wrapper.requeue_count:
+            wrapper_mark_requeued(wrapper, &world.map, step, 1)
+            if i64_load_relaxed(&wrapper.timestamp) != step or not wrapper_requeues(wrapper, &world.map):
                 violate(violation, b"I59", b"a requeue mark left timestamp %lld, count %lld",
-                        i64_load_relaxed(&wrapper.timestamp), wrapper.requeue_count, 0)
+                        i64_load_relaxed(&wrapper.timestamp), wrapper_requeues(wrapper, &world.map), 0)
         stamped_unlock_write(&wrapper.lock)
         if result.status == EW_OUT_OF_MEMORY:
             return
@@ -289,7 +293,7 @@ cdef inline void ew_mistake(
         ew_expect_value((key + 1) % world.n_keys, u32_load_relaxed(&wrapper.value), violation)
     elif code == EW_RESET_LOCK:
         ew_watch_lock(world, thread, handle, violation)
-        (<uint64_t*>&wrapper.lock)[0] = 0
+        (<uint32_t*>&wrapper.lock)[0] = 0
         ew_watch_lock(world, thread, handle, violation)
     elif code == EW_RECYCLE_TWICE:
         ew_recycle(world, handle, violation)
@@ -334,7 +338,7 @@ cdef inline void entry_wrapper_check(void* instance, PmlViolation* violation) no
         if not handle:
             continue
         wrapper = wrapper_at(&world.pool, handle)
-        if u64_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
+        if u32_load_relaxed(&wrapper.lock) & (STAMPED_WRITER | STAMPED_READERS):
             violate(violation, b"I102", b"the wrapper of key %lld is still locked", key, 0, 0)
             return
         if (not wrapper_holds(wrapper, &world.map, ew_owner(world, key), ew_position(key))

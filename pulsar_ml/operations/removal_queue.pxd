@@ -18,7 +18,9 @@ from pulsar_ml.operations.support cimport (
     SubjectTable, operation_argument, table_operation, table_start,
 )
 from pulsar_ml.structures.entry cimport entry_was_accessed
-from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_key
+from pulsar_ml.structures.entry_wrapper cimport (
+    EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_key, wrapper_requeues,
+)
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_pass cimport EvictionPass
@@ -42,10 +44,11 @@ cdef inline RemovalHead removal_look(const CacheWorld* world, EntryWrapper* wrap
     stamped_lock_read(&wrapper.lock)
     head.empty = wrapper_is_empty(wrapper)
     head.key = Position(0, 0)
+    head.requeue_count = 0
     if not head.empty:
         head.key = wrapper_key(wrapper, &world.memory.map)
+        head.requeue_count = wrapper_requeues(wrapper, &world.memory.map)
     head.timestamp = i64_load_relaxed(&wrapper.timestamp)
-    head.requeue_count = wrapper.requeue_count
     head.accessed = not head.empty and entry_was_accessed(
         &world.memory.entries, u32_load_relaxed(&wrapper.value))
     stamped_unlock_read(&wrapper.lock)

@@ -5,7 +5,7 @@
 # readers look at them; a plain copy, for shared readers, lets a thread sanitizer see the lock's
 # order.
 
-from libc.stdint cimport int32_t, int64_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlCall, PmlOperation, PmlResult, PmlViolation
 from pulsar_ml.operations.support cimport (
@@ -17,13 +17,15 @@ from pulsar_ml.structures.stamped_lock cimport (
 )
 from pulsar_ml.sync.atomics cimport (
     i32_fetch_add_relaxed, i32_load_relaxed, i64_fetch_add_relaxed, i64_load_relaxed,
-    i64_store_relaxed, pml_i32, pml_i64, pml_u64, u64_load_relaxed, u64_store_relaxed,
+    i64_store_relaxed, pml_i32, pml_i64, pml_u32, u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
 
 cdef enum:
     SL_MOST_THREADS = 64
+    # Write sections that the word of a new lock counts: the third one begins the count anew.
+    SL_FIRST = (1 << 27) - 2
 
 
 cdef enum:
@@ -46,13 +48,13 @@ cdef enum:
 
 # The memory of a thread from one call to the next.
 cdef struct StampHolder:
-    uint64_t stamp
+    uint32_t stamp
     int64_t a
     char[112] apart
 
 
 cdef struct StampedRun:
-    pml_u64 lock
+    pml_u32 lock
     pml_i64 a
     pml_i64 b
     int64_t plain_a         # equal to a, for holders of the lock
@@ -70,6 +72,7 @@ cdef inline void* stamped_create(const int64_t* settings, int32_t threads) noexc
         1, sizeof(StampedRun) - <size_t>(SL_MOST_THREADS - threads) * sizeof(StampHolder))
     cdef int i
     if run is not NULL:
+        u32_store_relaxed(&run.lock, <uint32_t>SL_FIRST * (2 * STAMPED_WRITER))
         i64_store_relaxed(&run.b, <int64_t>mix(0))
         for i in range(threads):
             run.holders[i].stamp = STAMPED_WRITER
@@ -78,6 +81,11 @@ cdef inline void* stamped_create(const int64_t* settings, int32_t threads) noexc
 
 cdef inline void stamped_destroy(void* instance) noexcept nogil:
     release(instance)
+
+
+# The write sections that the word of the lock counts beyond those it began with.
+cdef inline int64_t stamped_sections(uint32_t word) noexcept nogil:
+    return (word // (2 * STAMPED_WRITER) - SL_FIRST) & ((1 << 27) - 1)
 
 
 cdef inline void stamped_relation(int64_t a, int64_t b, PmlViolation* violation) noexcept nogil:
@@ -89,15 +97,15 @@ cdef inline void stamped_write(
     StampedRun* run, const PmlCall* call, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
     cdef int64_t a
-    cdef uint64_t word
+    cdef uint32_t word
     stamped_lock_write(&run.lock)
-    word = u64_load_relaxed(&run.lock)
+    word = u32_load_relaxed(&run.lock)
     if i32_fetch_add_relaxed(&run.writers, 1) != 0 or i32_load_relaxed(&run.readers) != 0:
         violate(violation, b"SL-2", b"a writer is not alone: %lld writers and %lld readers are inside",
                 i32_load_relaxed(&run.writers), i32_load_relaxed(&run.readers), 0)
-    if <int64_t>(word // (2 * STAMPED_WRITER)) != run.sections:
+    if stamped_sections(word) != run.sections:
         violate(violation, b"I29", b"the version is %lld after %lld write sections",
-                <int64_t>(word // (2 * STAMPED_WRITER)), run.sections, 0)
+                stamped_sections(word), run.sections, 0)
     a = i64_load_relaxed(&run.a)
     stamped_relation(a, i64_load_relaxed(&run.b), violation)
     if a != run.plain_a:
@@ -114,7 +122,7 @@ cdef inline void stamped_write(
     result.words[1] = run.sections
     i32_fetch_add_relaxed(&run.writers, -1)
     if call.code == SL_WRITE_UNCOUNTED:
-        u64_store_relaxed(&run.lock, word - STAMPED_WRITER)
+        u32_store_relaxed(&run.lock, word - STAMPED_WRITER)
     else:
         stamped_unlock_write(&run.lock)
 
@@ -142,18 +150,18 @@ cdef inline void stamped_read_shared(
 cdef inline void stamped_crowd(
     StampedRun* run, int64_t readers, PmlResult* result, PmlViolation* violation
 ) noexcept nogil:
-    cdef uint64_t before = u64_load_relaxed(&run.lock)
-    cdef uint64_t stamp = stamped_optimistic(&run.lock)
+    cdef uint32_t before = u32_load_relaxed(&run.lock)
+    cdef uint32_t stamp = stamped_optimistic(&run.lock)
     cdef int64_t i
     for i in range(readers):
         stamped_lock_read(&run.lock)
-    expect_equal(violation, b"SL-2", b"shared holders", u64_load_relaxed(&run.lock) & STAMPED_READERS,
+    expect_equal(violation, b"SL-2", b"shared holders", u32_load_relaxed(&run.lock) & STAMPED_READERS,
                  readers)
     result.words[0] = stamped_validate(&run.lock, stamp)
     for i in range(readers):
         stamped_unlock_read(&run.lock)
     expect_equal(violation, b"I29", b"the word after all readers left",
-                 <int64_t>u64_load_relaxed(&run.lock), <int64_t>before)
+                 <int64_t>u32_load_relaxed(&run.lock), <int64_t>before)
 
 
 cdef inline void stamped_apply(
@@ -161,7 +169,7 @@ cdef inline void stamped_apply(
 ) noexcept nogil:
     cdef StampedRun* run = <StampedRun*>instance
     cdef StampHolder* holder = &run.holders[thread]
-    cdef uint64_t stamp
+    cdef uint32_t stamp
     cdef int64_t a, b
     if call.code == SL_READ_SHARED:
         stamped_read_shared(run, result, violation)
@@ -197,11 +205,11 @@ cdef inline void stamped_apply(
 
 cdef inline void stamped_check(void* instance, PmlViolation* violation) noexcept nogil:
     cdef StampedRun* run = <StampedRun*>instance
-    cdef uint64_t word = u64_load_relaxed(&run.lock)
+    cdef uint32_t word = u32_load_relaxed(&run.lock)
     expect_equal(violation, b"SL-2", b"holders left in the word",
                  word & (STAMPED_WRITER | STAMPED_READERS), 0)
     expect_equal(violation, b"I29", b"write sections in the word",
-                 <int64_t>(word // (2 * STAMPED_WRITER)), run.sections)
+                 stamped_sections(word), run.sections)
     expect_equal(violation, b"SL-2", b"sum of all writes", i64_load_relaxed(&run.a),
                  i64_load_relaxed(&run.added))
     stamped_relation(i64_load_relaxed(&run.a), i64_load_relaxed(&run.b), violation)

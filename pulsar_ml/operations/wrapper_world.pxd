@@ -3,7 +3,7 @@
 #
 # A value tells key, owner and incarnation, so a read that mixes two write sections shows.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.harness.subjects.subject cimport PmlViolation
 from pulsar_ml.operations.support cimport violate
@@ -19,7 +19,7 @@ from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.stamped_lock cimport STAMPED_WRITER
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
-    pml_u32, u32_fetch_add_relaxed, u32_fetch_sub_relaxed, u32_load_relaxed, u64_load_relaxed,
+    pml_u32, u32_fetch_add_relaxed, u32_fetch_sub_relaxed, u32_load_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
@@ -70,7 +70,7 @@ cdef struct WrapperThread:
     int64_t cleared
     int64_t cleared_bytes
     int64_t dropped
-    uint64_t sections[EW_WATCHED]   # the latest write section seen of each watched handle
+    uint32_t sections[EW_WATCHED]   # the latest write section seen of each watched handle
     char[128] apart
 
 
@@ -123,10 +123,10 @@ cdef inline uint32_t ew_size(uint32_t value) noexcept nogil:
 cdef inline void ew_watch_lock(
     WrapperWorld* world, int32_t thread, uint32_t handle, PmlViolation* violation
 ) noexcept nogil:
-    cdef uint64_t section
+    cdef uint32_t section
     if handle >= EW_WATCHED:
         return
-    section = u64_load_relaxed(&wrapper_at(&world.pool, handle).lock) // (STAMPED_WRITER << 1)
+    section = u32_load_relaxed(&wrapper_at(&world.pool, handle).lock) // (STAMPED_WRITER << 1)
     if section < world.threads[thread].sections[handle]:
         violate(violation, b"I29", b"wrapper %lld went back from write section %lld to %lld", handle,
                 <int64_t>world.threads[thread].sections[handle], <int64_t>section)

@@ -36,7 +36,7 @@ from pulsar_ml.structures.stamped_lock cimport (
 )
 from pulsar_ml.structures.status cimport PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    fence_seq_cst, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, pml_u64, u32_cas_weak_acq_rel,
+    fence_seq_cst, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32, u32_cas_weak_acq_rel,
     u32_exchange_acq_rel, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
 )
 from pulsar_ml.sync.memory cimport allocate
@@ -59,7 +59,7 @@ cdef enum AckScope:
 
 
 cdef struct AckState:
-    pml_u64 lock
+    pml_u32 lock
     pml_u32 open            # 1: dispatch may go on
     pml_u32 paused          # bits by kind: a dispatcher waits to be resumed
     pml_i64 size            # bytes, had all of it been stored
@@ -221,7 +221,7 @@ cdef inline void ack_state_set_metadata(
 # Asking ------------------------------------------------------------------------------------------
 
 cdef inline Position ack_state_mark(AckState* state) noexcept nogil:
-    cdef uint64_t stamp = stamped_optimistic(&state.lock)
+    cdef uint32_t stamp = stamped_optimistic(&state.lock)
     cdef Position mark = acks_mark(&state.acks)
     if not stamped_validate(&state.lock, stamp):
         stamped_lock_read(&state.lock)

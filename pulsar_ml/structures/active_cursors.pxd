@@ -227,7 +227,7 @@ cdef inline void active_change(ActiveCursors* container, ActiveCursor* cursor) n
 # The number of tracked cursors at this cursor's position or before it, itself included; 0 for a
 # cursor that is not tracked or not registered.
 cdef inline int64_t active_cursors_rank(ActiveCursors* container, uint64_t id) noexcept nogil:
-    cdef uint64_t stamp = stamped_optimistic(&container.registry.lock)
+    cdef uint32_t stamp = stamped_optimistic(&container.registry.lock)
     cdef int64_t rank
     if not i64_load_relaxed(&container.pending):
         rank = active_rank(container, id)
@@ -273,7 +273,7 @@ cdef inline int64_t active_cursors_rank_at(
 
 # The lowest position of all tracked cursors.
 cdef inline CursorPosition active_cursors_slowest(ActiveCursors* container) noexcept nogil:
-    cdef uint64_t stamp = stamped_optimistic(&container.registry.lock)
+    cdef uint32_t stamp = stamped_optimistic(&container.registry.lock)
     cdef CursorPosition slowest
     if not i64_load_relaxed(&container.pending):
         slowest = registry_slowest(&container.registry)

@@ -12,7 +12,7 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.structures.entry cimport entry_expected_reads, entry_was_accessed
-from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_holds, wrapper_requeues
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.position_map cimport MapCursor, map_next
 from pulsar_ml.structures.range_cache cimport CacheMemory, RangeCache
@@ -49,7 +49,7 @@ cdef inline bint range_cache_look(
         if found:
             state.length = wrapper.size
             state.timestamp = i64_load_relaxed(&wrapper.timestamp)
-            state.requeues = wrapper.requeue_count
+            state.requeues = wrapper_requeues(wrapper, &memory.map)
             # Inside the section the wrapper keeps its reference.
             state.accessed = entry_was_accessed(&memory.entries, u32_load_relaxed(&wrapper.value))
             state.expected_reads = entry_expected_reads(&memory.entries, u32_load_relaxed(&wrapper.value))

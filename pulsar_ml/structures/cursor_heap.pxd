@@ -182,7 +182,7 @@ cdef inline int64_t cursor_heap_remove(CursorHeap* heap, uint64_t id) noexcept n
 
 # The lowest position of all tracked cursors.
 cdef inline CursorPosition cursor_heap_slowest(CursorHeap* heap) noexcept nogil:
-    cdef uint64_t stamp = stamped_optimistic(&heap.registry.lock)
+    cdef uint32_t stamp = stamped_optimistic(&heap.registry.lock)
     cdef CursorPosition slowest = registry_slowest(&heap.registry)
     if stamped_validate(&heap.registry.lock, stamp):
         return slowest

@@ -52,7 +52,7 @@ cdef struct CursorNode:
 
 
 cdef struct CursorRegistry:
-    pml_u64 lock            # of the whole container; see stamped_lock.pxd
+    pml_u32 lock            # of the whole container; see stamped_lock.pxd
     Pool* cursors
     CursorNode* first
     CursorNode* last

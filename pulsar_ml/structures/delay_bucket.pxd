@@ -25,7 +25,7 @@ from pulsar_ml.structures.entry_set cimport (
 from pulsar_ml.structures.object_pool cimport Pool, pool_at, pool_init
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.status cimport Status
-from pulsar_ml.sync.atomics cimport pml_i64, pml_u64
+from pulsar_ml.sync.atomics cimport pml_i64, pml_u32
 from pulsar_ml.sync.memory cimport allocate, release
 
 
@@ -41,7 +41,7 @@ cdef struct DelayLedger:
 
 
 cdef struct DelayBucket:
-    pml_u64 lock
+    pml_u32 lock
     pml_i64 link            # next free bucket while pooled
     void* owner             # whose it is; NULL while pooled
     int64_t key

@@ -36,7 +36,6 @@ from pulsar_ml.structures.stamped_lock cimport (
 )
 from pulsar_ml.sync.atomics cimport (
     i64_cas_weak_relaxed, i64_fetch_add_relaxed, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_u32,
-    pml_u64,
 )
 
 
@@ -44,7 +43,7 @@ cdef struct DelayTable:
     Pool* buckets
     DelayRule rule
     pml_i64 tick
-    pml_u64 index_lock
+    pml_u32 index_lock
     DelayIndex index
     pml_i64 passed          # the highest bucket that a view looked at
     pml_i64 count

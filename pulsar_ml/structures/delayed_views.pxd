@@ -28,7 +28,7 @@ from pulsar_ml.structures.stamped_lock cimport (
     stamped_lock_read, stamped_lock_write, stamped_unlock_read, stamped_unlock_write,
 )
 from pulsar_ml.structures.status cimport Status
-from pulsar_ml.sync.atomics cimport i64_store_relaxed, pml_i64, pml_u32, pml_u64
+from pulsar_ml.sync.atomics cimport i64_store_relaxed, pml_i64, pml_u32
 from pulsar_ml.sync.memory cimport allocate_zeroed, release
 
 
@@ -59,13 +59,13 @@ cdef struct DelayedManager:
     DelayedManager* next
     int64_t topic
     int64_t users           # views that are not freed; under the factory's monitor
-    pml_u64 views_lock
+    pml_u32 views_lock
     DelayedView* views
     int64_t open_views
 
 
 cdef struct DelayedView:
-    pml_u64 lock            # shared to add and to look; what follows changes in the exclusive mode
+    pml_u32 lock            # shared to add and to look; what follows changes in the exclusive mode
     DelayedManager* manager
     DelayedView* next       # under the lock of the views
     int64_t subscription

@@ -22,12 +22,12 @@
 #              acquire fence in stamped_validate: a stamp of before does not validate for a thread
 #              that read the later label.
 # Reclamation  Type-stable: wrappers go back to their pool and stay mapped.
-# Not promised The `visits` of a slow reader may land on a later incarnation: a spurious "recently
-#              used".
+# Not promised That the entry of a value that was read is alive: retain it, then ask whether the
+#              wrapper is unchanged.
 
-from libc.stdint cimport UINT16_MAX, int64_t, uint8_t, uint16_t, uint32_t, uint64_t
+from libc.stdint cimport UINT16_MAX, int64_t, uint16_t, uint32_t
 
-from pulsar_ml.structures.map_pages cimport MapMemory, place_position, place_serves
+from pulsar_ml.structures.map_pages cimport MapMemory, place_position, place_requeues, place_serves
 from pulsar_ml.structures.object_pool cimport Pool, pool_give, pool_init, pool_place
 from pulsar_ml.structures.position cimport Position
 from pulsar_ml.structures.stamped_lock cimport (
@@ -35,20 +35,18 @@ from pulsar_ml.structures.stamped_lock cimport (
 )
 from pulsar_ml.structures.status cimport Status
 from pulsar_ml.sync.atomics cimport (
-    i64_store_relaxed, pml_i64, pml_u32, pml_u64, pml_u8, u32_load_acquire, u32_load_relaxed,
-    u32_store_relaxed, u32_store_release, u8_store_relaxed,
+    i64_store_relaxed, pml_i64, pml_u32, u32_load_acquire, u32_load_relaxed, u32_store_relaxed,
+    u32_store_release,
 )
 from pulsar_ml.sync.branch cimport likely
 
 
-cdef struct EntryWrapper:   # 32 bytes
-    pml_u64 lock
+cdef struct EntryWrapper:   # 24 bytes
+    pml_u32 lock
+    uint32_t size           # bytes counted for this incarnation
     pml_i64 timestamp       # nanoseconds; next free wrapper while pooled
     pml_u32 place           # where it stands in the position map, 0: it is empty
     pml_u32 value           # handle of the entry; one of its references belongs to the wrapper
-    uint32_t size           # bytes counted for this incarnation
-    uint16_t requeue_count  # stays at its largest value
-    pml_u8 visits           # outside the lock; hits that s3_fifo counts, 0 to 3
 
 
 cdef inline Status wrapper_pool_init(Pool* pool, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
@@ -69,8 +67,6 @@ cdef inline void wrapper_fill(
     u32_store_relaxed(&wrapper.value, value)
     i64_store_relaxed(&wrapper.timestamp, now)
     wrapper.size = size
-    wrapper.requeue_count = 0
-    u8_store_relaxed(&wrapper.visits, 0)
 
 
 # Inside the write section.
@@ -79,7 +75,6 @@ cdef inline void wrapper_empty(EntryWrapper* wrapper) noexcept nogil:
     u32_store_relaxed(&wrapper.value, 0)
     i64_store_relaxed(&wrapper.timestamp, 0)
     wrapper.size = 0
-    wrapper.requeue_count = 0
 
 
 # Inside the write section.
@@ -116,7 +111,7 @@ cdef inline int64_t wrapper_clear(EntryWrapper* wrapper, uint32_t place, uint32_
 cdef inline uint32_t wrapper_look(
     EntryWrapper* wrapper, const MapMemory* memory, const void* owner, Position key
 ) noexcept nogil:
-    cdef uint64_t stamp = stamped_optimistic(&wrapper.lock)
+    cdef uint32_t stamp = stamped_optimistic(&wrapper.lock)
     cdef bint holds = wrapper_holds(wrapper, memory, owner, key)
     cdef uint32_t value = u32_load_relaxed(&wrapper.value)
     if not stamped_validate(&wrapper.lock, stamp):
@@ -131,7 +126,7 @@ cdef inline uint32_t wrapper_look(
 # afterwards; or 0, as one write section left it. Waits for a write section that is running.
 cdef inline uint32_t wrapper_read(
     const EntryWrapper* wrapper, const MapMemory* memory, const void* owner, Position key,
-    uint64_t* stamp
+    uint32_t* stamp
 ) noexcept nogil:
     cdef uint32_t value
     # Turns when a write section came between and nothing was seen.
@@ -151,15 +146,24 @@ cdef inline uint32_t wrapper_read(
 # True if no write section began since wrapper_read answered the stamp. Then its answer is of one
 # section, the wrapper kept its reference to the entry meanwhile, and a reference retained in
 # between is of that entry.
-cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint64_t stamp) noexcept nogil:
+cdef inline bint wrapper_unchanged(const EntryWrapper* wrapper, uint32_t stamp) noexcept nogil:
     return stamped_validate(&wrapper.lock, stamp)
 
 
 # Inside the consumer's write section, the requeue mark (I59); `charge` is 1 when it counts, else 0.
-cdef inline void wrapper_mark_requeued(EntryWrapper* wrapper, int64_t now, uint16_t charge) noexcept nogil:
+cdef inline void wrapper_mark_requeued(
+    EntryWrapper* wrapper, const MapMemory* memory, int64_t now, uint16_t charge
+) noexcept nogil:
+    cdef uint16_t* requeues = place_requeues(memory, u32_load_relaxed(&wrapper.place))
     i64_store_relaxed(&wrapper.timestamp, now)
-    if wrapper.requeue_count < UINT16_MAX:
-        wrapper.requeue_count += charge
+    if requeues[0] < UINT16_MAX:
+        requeues[0] += charge
+
+
+# How often passes kept the entry of a wrapper that is not empty. Inside its write section, or under
+# its shared lock.
+cdef inline uint16_t wrapper_requeues(const EntryWrapper* wrapper, const MapMemory* memory) noexcept nogil:
+    return place_requeues(memory, u32_load_relaxed(&wrapper.place))[0]
 
 
 cdef inline void wrapper_recycle(Pool* pool, uint32_t handle) noexcept nogil:

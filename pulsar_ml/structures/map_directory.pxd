@@ -24,7 +24,7 @@ from pulsar_ml.structures.object_pool cimport pool_give
 from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unlock_write
 from pulsar_ml.structures.status cimport PML_EXISTS, PML_NO_MEMORY, PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
-    fence_acquire, fence_release, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_ptr, pml_u64,
+    fence_acquire, fence_release, i64_load_relaxed, i64_store_relaxed, pml_i64, pml_ptr, pml_u32, pml_u64,
     ptr_load_acquire, ptr_load_relaxed, ptr_store_release, u64_load_acquire, u64_load_relaxed,
     u64_store_release,
 )
@@ -47,7 +47,7 @@ cdef struct BranchArray:
 cdef struct Directory:
     pml_ptr installed       # BranchArray
     pml_u64 version         # counts installations
-    pml_u64 lock            # serialises changes
+    pml_u32 lock            # serialises changes
     BranchArray* retired    # under the lock
 
 

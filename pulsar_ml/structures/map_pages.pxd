@@ -16,11 +16,12 @@
 # Reclamation  Pooled and type-stable: a stale handle may name a node that serves another range by
 #              now.
 #              A place stays what it is while its slot is taken or reserved.
-# Not promised A reservation says nothing about the label: compare it afterwards. Nor does the label
-#              say that the node is linked: its creator may not have linked it yet, or lose to
-#              another one.
+# Not promised The `visits` of a slow reader may land on a later entry of the place: a spurious
+#              "recently used". A reservation says nothing about the label: compare it afterwards.
+#              Nor does the label say that the node is linked: its creator may not have linked it
+#              yet, or lose to another one.
 
-from libc.stdint cimport int32_t, int64_t, uint32_t
+from libc.stdint cimport int32_t, int64_t, uint16_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport Pool, pool_destroy, pool_init, pool_place
 from pulsar_ml.structures.position cimport Position, position
@@ -28,8 +29,8 @@ from pulsar_ml.structures.status cimport PML_OK, Status
 from pulsar_ml.sync.atomics cimport (
     fence_release, i32_cas_weak_acq_rel, i32_cas_weak_acquire, i32_load_acquire, i32_load_relaxed,
     i32_store_release, i64_load_relaxed, i64_store_relaxed, pml_i32, pml_i64, pml_ptr, pml_u32, pml_u64,
-    ptr_load_relaxed, ptr_store_relaxed, u32_load_relaxed, u32_store_relaxed, u64_load_relaxed,
-    u64_store_release,
+    pml_u8, ptr_load_relaxed, ptr_store_relaxed, u32_load_relaxed, u32_store_relaxed, u64_load_relaxed,
+    u64_store_release, u8_store_relaxed,
 )
 
 
@@ -72,6 +73,9 @@ cdef struct MapPage:
     MapNode node
     pml_u32[64] slots       # wrapper handles, 0 when free
     pml_u32[64] shown       # of a slot that is taken: the entry once it can be read; otherwise 0
+    # Of what stands in a slot that is taken: fields of its wrapper, which has no room for them.
+    uint16_t[64] requeues   # in its write section; stays at its largest value
+    pml_u8[64] visits       # outside of it; hits that s3_fifo counts, 0 to 3
 
 
 cdef struct MapBranch:
@@ -159,6 +163,22 @@ cdef inline bint node_leave(MapNode* node, int32_t reservations, uint32_t* paren
 # A place: a page's handle and a slot of it, never 0.
 cdef inline uint32_t map_place(uint32_t page, int64_t entry_id) noexcept nogil:
     return page << SLOT_BITS | <uint32_t>map_entry_slot(entry_id)
+
+
+# What the thread that took a slot of a page does before others come to its wrapper.
+cdef inline void page_start_slot(MapPage* page, int64_t slot) noexcept nogil:
+    page.requeues[slot] = 0
+    u8_store_relaxed(&page.visits[slot], 0)
+
+
+# How often passes kept the entry of a place. Inside the write section of the wrapper there.
+cdef inline uint16_t* place_requeues(const MapMemory* memory, uint32_t place) noexcept nogil:
+    return &page_at(memory, place >> SLOT_BITS).requeues[place & (SLOTS - 1)]
+
+
+# The hits of a place, which is taken or was.
+cdef inline pml_u8* place_visits(const MapMemory* memory, uint32_t place) noexcept nogil:
+    return &page_at(memory, place >> SLOT_BITS).visits[place & (SLOTS - 1)]
 
 
 # True if a place is that of the position in a map: for as long as the place is taken. Of a place

@@ -178,7 +178,7 @@ cdef inline void pass_remove(
 cdef inline void pass_mark_requeued(
     const PolicyBase* base, EntryWrapper* wrapper, int64_t now, uint16_t charge
 ) noexcept nogil:
-    wrapper_mark_requeued(wrapper, now, charge)
+    wrapper_mark_requeued(wrapper, &base.memory.map, now, charge)
     entry_forget_access(&base.memory.entries, u32_load_relaxed(&wrapper.value))
 
 

@@ -39,7 +39,7 @@ from pulsar_ml.structures.map_directory cimport (
 from pulsar_ml.structures.map_pages cimport (
     BLOCK_BITS, SLOT_BITS, SLOTS, MapBranch, MapMemory, MapPage, branch_at, map_block, map_entry_slot,
     map_first_id, map_page_slot, map_place, node_is_sealed, node_leave, node_reserve, node_serves,
-    node_start, page_at,
+    node_start, page_at, page_start_slot,
 )
 from pulsar_ml.structures.object_pool cimport pool_give, pool_take
 from pulsar_ml.structures.position cimport Position, position
@@ -308,6 +308,7 @@ cdef inline Status map_put_if_absent(
     # Pairs with the readers' acquire of the slot.
     if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
         place[0] = map_place(page_handle, at.entry_id)
+        page_start_slot(page, map_entry_slot(at.entry_id))
         return PML_OK
     page_leave(map.memory, page, page_handle, 1)
     return PML_EXISTS

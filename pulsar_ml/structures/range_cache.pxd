@@ -24,7 +24,7 @@
 #              A read that comes too late may leave its mark on a later incarnation of the entry:
 #              a spurious "recently used".
 
-from libc.stdint cimport int32_t, int64_t, uint32_t, uint64_t
+from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
@@ -307,7 +307,7 @@ cdef inline uint32_t range_cache_retain(
     cdef CacheMemory* memory = cache.memory
     cdef EntryWrapper* wrapper = wrapper_at(&memory.wrappers, handle)
     cdef Entry* held
-    cdef uint64_t stamp
+    cdef uint32_t stamp
     cdef uint32_t entry
     # Turns when a write section came between: a removal, which ends in a miss, or a requeue.
     while True:

@@ -28,7 +28,7 @@
 from libc.stdint cimport uint32_t
 
 from pulsar_ml.structures.entry cimport entry_has_expected_reads, entry_was_accessed
-from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty
+from pulsar_ml.structures.entry_wrapper cimport EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_requeues
 from pulsar_ml.structures.mpsc_queue cimport mpsc_offer, mpsc_peek, mpsc_poll, mpsc_tail
 from pulsar_ml.structures.object_pool cimport pool_chain
 from pulsar_ml.structures.policy_pass cimport (
@@ -47,7 +47,7 @@ cdef inline bint removal_accessed(const PolicyBase* base, const EntryWrapper* wr
 
 
 cdef inline bint removal_expected(const PolicyBase* base, const EntryWrapper* wrapper) noexcept nogil:
-    return (wrapper.requeue_count < base.settings.max_requeue_count
+    return (wrapper_requeues(wrapper, &base.memory.map) < base.settings.max_requeue_count
             and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 
 

@@ -25,6 +25,7 @@ from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_is_empty, wrapper_key, wrapper_recycle,
 )
 from pulsar_ml.structures.ghost_list cimport GhostList, ghost_add, ghost_destroy, ghost_key, ghost_take
+from pulsar_ml.structures.map_pages cimport place_visits
 from pulsar_ml.structures.mpsc_queue cimport mpsc_peek, mpsc_poll
 from pulsar_ml.structures.policy_intake cimport PolicyIntake
 from pulsar_ml.structures.policy_pass cimport (
@@ -37,7 +38,9 @@ from pulsar_ml.structures.stamped_lock cimport stamped_lock_write, stamped_unloc
 from pulsar_ml.structures.value_ring cimport (
     RingSlot, ValueRing, ring_at, ring_count, ring_destroy, ring_has_room, ring_pop, ring_push,
 )
-from pulsar_ml.sync.atomics cimport i64_load_relaxed, u32_load_relaxed, u8_load_relaxed, u8_store_relaxed
+from pulsar_ml.sync.atomics cimport (
+    i64_load_relaxed, pml_u8, u32_load_acquire, u32_load_relaxed, u8_load_relaxed, u8_store_relaxed,
+)
 
 
 cdef enum:
@@ -71,9 +74,17 @@ cdef inline void s3_destroy(PolicyBase* base) noexcept nogil:
 
 # A hit.
 cdef inline void s3_touch(PolicyIntake* intake, uint32_t handle, EntryWrapper* wrapper) noexcept nogil:
-    cdef uint32_t visits = u8_load_relaxed(&wrapper.visits)
+    # Pairs with the release in wrapper_fill: the page.
+    cdef uint32_t place = u32_load_acquire(&wrapper.place)
+    cdef pml_u8* cell
+    cdef uint32_t visits
+    if not place:  # removed meanwhile
+        return
+    # The intake is the first field of its policy.
+    cell = place_visits(&(<PolicyBase*>intake).memory.map, place)
+    visits = u8_load_relaxed(cell)
     if visits < S3_MOST_VISITS:
-        u8_store_relaxed(&wrapper.visits, visits + 1)
+        u8_store_relaxed(cell, visits + 1)
 
 
 # Takes what was put meanwhile into the small queue, or into the main one when the ghost remembers
@@ -153,7 +164,8 @@ cdef inline bint s3_step_by_size(PolicyBase* base, S3Fifo* s3, EvictionPass* run
 cdef inline PassVerdict s3_judge(
     PolicyBase* base, S3Fifo* s3, EvictionPass* run, uint32_t handle, EntryWrapper* wrapper, bint small
 ) noexcept nogil:
-    cdef uint32_t visits = u8_load_relaxed(&wrapper.visits)
+    cdef pml_u8* cell = place_visits(&base.memory.map, u32_load_relaxed(&wrapper.place))
+    cdef uint32_t visits = u8_load_relaxed(cell)
     if run.by_time:
         if not pass_is_before(i64_load_relaxed(&wrapper.timestamp), run.threshold):
             return STOP
@@ -162,7 +174,7 @@ cdef inline PassVerdict s3_judge(
     if run.removed.bytes >= run.target:
         return STOP
     if visits > <uint32_t>small and <uint64_t>run.requeued < run.round_end:
-        u8_store_relaxed(&wrapper.visits, 0 if small else visits - 1)
+        u8_store_relaxed(cell, 0 if small else visits - 1)
         pass_mark_requeued(base, wrapper, run.now, 0)
         return REQUEUE
     pass_remove(base, run, handle, wrapper)

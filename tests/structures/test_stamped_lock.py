@@ -43,10 +43,10 @@ def test_shared_readers_leave_stamps_valid() -> None:
     assert pair.call("stamp_check").status == DONE
 
 
-def test_254_shared_readers_fit_and_carry_into_nothing() -> None:
+def test_14_shared_readers_fit_and_carry_into_nothing() -> None:
     pair = Pair("stamped_lock", {})
     pair.call("write", 1)
-    pair.call("read_crowd", 254)
+    pair.call("read_crowd", 14)
     assert pair.call("write", 1).words == (2, 2, 0, 0)
 
 

@@ -18,9 +18,9 @@ MUTANTS: tuple[Mutant, ...] = (
         file="structures/stamped_lock.pxd",
         old="""
 return (not stamp & STAMPED_WRITER
-        and not ((u64_load_relaxed(lock) ^ stamp) & ~<uint64_t>STAMPED_READERS))
+        and not ((u32_load_relaxed(lock) ^ stamp) & ~<uint32_t>STAMPED_READERS))
 """,
-        new="return not stamp & STAMPED_WRITER and u64_load_relaxed(lock) == stamp",
+        new="return not stamp & STAMPED_WRITER and u32_load_relaxed(lock) == stamp",
         suite="stamped_lock",
         breaks=BREAKS,
         executions=1_000,
@@ -128,13 +128,12 @@ if found and cache.queue is NULL:
 """,
         helper="""
 cdef inline bint range_cache_first_inside(EntryWrapper* wrapper) noexcept nogil:
-    cdef uint64_t seen = stamped_optimistic(&wrapper.lock)
+    cdef uint32_t seen = stamped_optimistic(&wrapper.lock)
     stamped_lock_write(&wrapper.lock)
-    return ((u64_load_relaxed(&wrapper.lock) ^ seen) & ~<uint64_t>STAMPED_READERS) == STAMPED_WRITER
+    return ((u32_load_relaxed(&wrapper.lock) ^ seen) & ~<uint32_t>STAMPED_READERS) == STAMPED_WRITER
 """,
         cimports="""
 from pulsar_ml.structures.stamped_lock cimport STAMPED_READERS, STAMPED_WRITER, stamped_optimistic
-from pulsar_ml.sync.atomics cimport u64_load_relaxed
 """,
         suite="removal_queue",
         breaks=BREAKS,

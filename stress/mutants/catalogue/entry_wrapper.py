@@ -118,15 +118,9 @@ else:
         id="M31",
         title="a new incarnation keeps the requeue count",
         origin="port",
-        file=FILE,
-        old="""
-wrapper.requeue_count = 0
-u8_store_relaxed(&wrapper.visits, 0)
-""",
-        new="""
-wrapper.requeue_count = 2
-u8_store_relaxed(&wrapper.visits, 0)
-""",
+        file="structures/map_pages.pxd",
+        old="page.requeues[slot] = 0",
+        new="pass",
         suite="entry_wrapper",
         breaks="I30, I56",
     ),
@@ -137,11 +131,11 @@ u8_store_relaxed(&wrapper.visits, 0)
         file=FILE,
         old="pool_give(pool, handle)",
         new="""
-u64_store_relaxed(&wrapper_at(pool, handle).lock, 0)
+u32_store_relaxed(&wrapper_at(pool, handle).lock, 0)
 pool_give(pool, handle)
 """,
         suite="entry_wrapper",
         breaks="I29, I10",
-        cimports="from pulsar_ml.sync.atomics cimport u64_store_relaxed",
+        cimports="from pulsar_ml.sync.atomics cimport u32_store_relaxed",
     ),
 )

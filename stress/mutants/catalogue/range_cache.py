@@ -334,7 +334,7 @@ cdef inline uint32_t retain_what_it_says(
     const RangeCache* cache, uint32_t handle, Position key
 ) noexcept nogil:
     cdef CacheMemory* memory = cache.memory
-    cdef uint64_t stamp
+    cdef uint32_t stamp
     cdef uint32_t entry = wrapper_read(
         wrapper_at(&memory.wrappers, handle), &memory.map, cache, key, &stamp)
     return entry if entry and entry_retain(&memory.entries, entry) else 0

@@ -112,11 +112,11 @@ run.removed.bytes += wrapper.size
         origin="port",
         file=FILE,
         old="""
-return (wrapper.requeue_count < base.settings.max_requeue_count
+return (wrapper_requeues(wrapper, &base.memory.map) < base.settings.max_requeue_count
         and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 """,
         new="""
-return (wrapper.requeue_count <= base.settings.max_requeue_count
+return (wrapper_requeues(wrapper, &base.memory.map) <= base.settings.max_requeue_count
         and entry_has_expected_reads(&base.memory.entries, u32_load_relaxed(&wrapper.value)))
 """,
         suite="removal_queue",

@@ -8,7 +8,7 @@ FILE = "structures/stamped_lock.pxd"
 
 UNCHANGED = """
 return (not stamp & STAMPED_WRITER
-        and not ((u64_load_relaxed(lock) ^ stamp) & ~<uint64_t>STAMPED_READERS))
+        and not ((u32_load_relaxed(lock) ^ stamp) & ~<uint32_t>STAMPED_READERS))
 """
 
 MUTANTS: tuple[Mutant, ...] = (
@@ -18,7 +18,7 @@ MUTANTS: tuple[Mutant, ...] = (
         origin="the step from #22814 to #22818",
         file=FILE,
         old=UNCHANGED,
-        new="return not ((u64_load_relaxed(lock) ^ stamp) & ~<uint64_t>STAMPED_READERS)",
+        new="return not ((u32_load_relaxed(lock) ^ stamp) & ~<uint32_t>STAMPED_READERS)",
         suite="stamped_lock",
         breaks="I9, SL-3",
     ),
@@ -30,7 +30,7 @@ MUTANTS: tuple[Mutant, ...] = (
         old=UNCHANGED,
         new="""
 return (not stamp & STAMPED_WRITER
-        and not ((u64_load_relaxed(lock) ^ stamp) & (7 * STAMPED_WRITER)))
+        and not ((u32_load_relaxed(lock) ^ stamp) & (7 * STAMPED_WRITER)))
 """,
         suite="stamped_lock",
         breaks="I29, SL-1",
@@ -65,11 +65,11 @@ return (not stamp & STAMPED_WRITER
         title="a write section ends with a relaxed store",
         origin="port",
         file=FILE,
-        old="u64_store_release(lock, u64_load_relaxed(lock) + STAMPED_WRITER)",
-        new="u64_store_relaxed(lock, u64_load_relaxed(lock) + STAMPED_WRITER)",
+        old="u32_store_release(lock, u32_load_relaxed(lock) + STAMPED_WRITER)",
+        new="u32_store_relaxed(lock, u32_load_relaxed(lock) + STAMPED_WRITER)",
         suite="stamped_lock",
         breaks="I9, SL-2",
-        cimports="from pulsar_ml.sync.atomics cimport u64_store_relaxed",
+        cimports="from pulsar_ml.sync.atomics cimport u32_store_relaxed",
         mode="c11",
         within=4_000,
     ),

@@ -63,7 +63,7 @@ def test_gdb_knows_the_lines_of_cython_in_a_mutant(tmp_path: Path) -> None:
     assert found.code == 1
     (record,) = tmp_path.glob("*.json")
     file, line = place(stopped(record))
-    assert file.name == "stamped_lock.pxd" and "u64_load_relaxed(lock)" in line
+    assert file.name == "stamped_lock.pxd" and "u32_load_relaxed(lock)" in line
 
 
 def test_what_gdb_cannot_stop_in_is_a_sentence(
