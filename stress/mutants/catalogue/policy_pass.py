@@ -57,10 +57,10 @@ run.cache = cache
         origin="port",
         file=FILE,
         old="""
-wrapper_mark_requeued(wrapper, now, charge)
+wrapper_mark_requeued(wrapper, &base.memory.map, now, charge)
 entry_forget_access(&base.memory.entries, u32_load_relaxed(&wrapper.value))
 """,
-        new="wrapper_mark_requeued(wrapper, now, charge)",
+        new="wrapper_mark_requeued(wrapper, &base.memory.map, now, charge)",
         suite="removal_queue",
         breaks="I59",
     ),

@@ -182,11 +182,13 @@ return page
         old="""
 if u32_cas_strong_acq_rel(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
     place[0] = map_place(page_handle, at.entry_id)
+    page_start_slot(page, map_entry_slot(at.entry_id))
     return PML_OK
 """,
         new="""
 if u32_cas_weak_relaxed(&page.slots[map_entry_slot(at.entry_id)], &seen, handle):
     place[0] = map_place(page_handle, at.entry_id)
+    page_start_slot(page, map_entry_slot(at.entry_id))
     return PML_OK
 if seen == 0:
     page_leave(map.memory, page, page_handle, 1)
