@@ -11,8 +11,7 @@
 #              section.
 #              EW-2 (I28) an empty wrapper has no place, no value and size 0.
 #              EW-3 (I32) wrapper_clear succeeds once for each incarnation.
-#              EW-4 (I29) the lock word is never reset, and its count of write sections only grows.
-#              EW-5 (I30) an incarnation starts with a requeue count of 0.
+#              EW-4 (I29) the lock word is never reset, and each write section counts in it.
 # Ordering     See stamped_lock.pxd and map_pages.pxd. Place and value are atomic cells because they
 #              are read under an optimistic stamp. The place (release) -> a read (acquire): the
 #              page's memory and label. The release fence in stamped_lock_write -> the acquire of

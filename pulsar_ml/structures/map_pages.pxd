@@ -7,6 +7,7 @@
 #              becomes SEALED, takes nothing more, and the node is unlinked.
 #              MP-2 the label (map, ledger, first id) is stable while a reservation is held.
 #              MP-3 the version only grows: each incarnation has its own.
+#              MP-4 (I30) who takes a slot sets its requeues and its visits to zero.
 # Ordering     node_start (release) -> node_reserve (acquire): the label of an incarnation. Each
 #              node_leave (acquire and release) -> the one that seals: all slots were emptied
 #              before. The version (release) -> map_recall (acquire): the label, and that earlier

@@ -4,9 +4,11 @@
 #              Here one 32-bit word: bits 0-3 count shared holders, bit 4 is the writer, the 27 bits
 #              above count write sections. No queue: waiters spin, then yield.
 # Threads      Any thread. Not reentrant, not owned by a thread.
-# Invariants   SL-1 (I29) the version only grows, over every reuse of the object around it.
+# Invariants   SL-1 (I29) each write section makes the version larger by one, modulo 2**27, over
+#              every reuse of the object around it.
 #              SL-2 a writer is alone: no other writer and no shared reader is inside with it.
-#              SL-3 (I9) an optimistic read that validates saw the writes of one write section only.
+#              SL-3 (I9) an optimistic read that validates saw the writes of one write section only,
+#              unless a multiple of 2**27 of them came between.
 # Ordering     unlock_write (release) -> lock_write, lock_read (acquire), optimistic stamp
 #              (acquire). unlock_read (release) -> lock_write (acquire). Optimistic reads: the
 #              acquire fence in stamped_validate keeps the field loads above the second load of the
