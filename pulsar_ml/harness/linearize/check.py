@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.histories.history import NEVER, History
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
@@ -47,7 +47,7 @@ from pulsar_ml.harness.models.model import Keyed, monitor_of
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.linearize.cells._parts import Parts
-    from pulsar_ml.harness.linearize.parts.guide import Guide
+    from pulsar_ml.harness.linearize.parts.guide import Guide, Suspect
 
 FEW_STEPS = 32  # search steps for each call before a monitor is tried
 FIRST_STEPS = 2  # search steps for each call in the first round of parts
@@ -160,15 +160,16 @@ class Check:
             found = self.by_parts(searches.parts, monitor)
             if found is not None:
                 return found
-        likely, steps = -1, 0  # a call of the part that the guide refutes, and the steps for it
+        likely = -1  # a call of the part that the guide refutes
         try:
             if options.partition and hasattr(searches.model, "partition"):
                 order = self.guide.order(GUIDES_FIRST_STEPS)
                 if order is not None:
                     return self.legal(order)
-                likely, steps = self.guide.easiest(GUIDES_STEPS)
-                if likely >= 0 and (refuted := self.refuted(likely, steps)) is not None:
-                    return refuted
+                suspect = self.guide.easiest(GUIDES_STEPS)
+                likely = suspect.call
+                if likely >= 0 and (found := self.refuted(suspect)) is not None:
+                    return found
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -180,15 +181,14 @@ class Check:
         suspects = [one.number for one in whole if likely in one.calls]
         return self.of_parts(whole, suspects=suspects)
 
-    def refuted(self, call: int, steps: int) -> Illegal | None:
-        """Search the part of a call briefly, which the guide refutes: another may be easier."""
-        part = self.searches.part_with(call, self.guide.alike)
-        if part is None:
+    def refuted(self, suspect: Suspect) -> Illegal | None:
+        """Search a part briefly that the guide refutes: another may be easier."""
+        own = self.searches.part_with(suspect.call, self.guide.alike, suspect.until)
+        if own is None:
             return None
-        suspect = PartOfHistory(*part)
-        few = min(self.effort.left, max(2 * steps, FIRST_STEPS * len(suspect.calls)))
-        found = self.of_part(suspect, few)
-        return found if isinstance(found, Illegal) else None
+        part = PartOfHistory(*own, until=suspect.until)
+        few = min(self.effort.left, max(2 * suspect.steps, FIRST_STEPS * len(part.calls)))
+        return found if isinstance(found := self.of_part(part, few), Illegal) else None
 
     def of_whole(self, part: PartOfHistory, monitor: str) -> Finding:
         """Check a history of one part: briefly, with an order of the guide, then to the end."""
@@ -339,9 +339,11 @@ class Check:
             if native is not None:
                 answer, way = searches.of_native_part(native, part.calls, most)
             else:
-                answer, way = searches.of_cell(part.chosen, most)
+                answer, way = "", []
+                if part.until == NEVER:
+                    answer, way = searches.of_cell(part.chosen, most)
                 if answer in ("", MEMORY_FULL):
-                    answer, way, blocked = searches.of_model(part.chosen, most)
+                    answer, way, blocked = searches.of_model(part.chosen, most, until=part.until)
                     if answer == ILLEGAL and searches.checker.looks_ahead:
                         way, blocked = [], -1  # it gave up before it reached the blocked call
             full = ""

@@ -150,6 +150,11 @@ cdef class Parts:
         finally:
             free(places)
 
+    @property
+    def blocked_at(self) -> int:
+        """The first return among the calls that the longest order of the last search lacks."""
+        return self.depth.best_returned
+
     def takes(self, records) -> bool:
         """True when all records are suitable. The symbols of unchanging ones are kept."""
         cdef const Record* native = <const Record*>address_of(records)

@@ -53,10 +53,26 @@ def first_words(records, int64_t operations):
     return [(operation, count) for operation, count in enumerate(found) if count >= 0]
 
 
-def with_key_of(records, tuple values, int64_t call):
+def records_of_part(records, chosen, int64_t until):
+    """A copy of the ``chosen`` records, in which calls that return after ``until`` are optional."""
+    cdef const Record* calls = <const Record*>address_of(records)
+    cdef const int32_t* places = <const int32_t*>address_of(chosen)
+    cdef int64_t n = len(chosen)
+    cdef int64_t i
+    found = np.empty(n, records.dtype)
+    cdef Record* own = <Record*>address_of(found)
+    for i in range(n):
+        own[i] = calls[places[i]]
+        if own[i].returned > until:
+            own[i].returned = INT64_MAX
+    return found
+
+
+def with_key_of(records, tuple values, int64_t call, int64_t until=INT64_MAX):
     """The key of a call, its first argument, and an array of the calls with an equal key.
 
-    None when a call has no key, or when the key is not equal to itself.
+    Only calls that are invoked by ``until`` count. None when one of them has no key, or when the
+    key is not equal to itself.
     """
     cdef const Record* calls = <const Record*>address_of(records)
     cdef int64_t n = len(records)
@@ -68,6 +84,8 @@ def with_key_of(records, tuple values, int64_t call):
     same = np.empty(n, np.int32)
     cdef int32_t* places = <int32_t*>address_of(same)
     for i in range(n):
+        if calls[i].invoked > until:
+            continue
         word = calls[i].arguments[0]
         if not 0 <= word < len(values):
             return None
@@ -222,10 +240,11 @@ cdef class Answers:
             parts[i] = self.parts[numbers[i]]
         return found
 
-    def part_among(self, records, symbols, int64_t call):
+    def part_among(self, records, symbols, int64_t call, int64_t until=INT64_MAX):
         """Like part_with(), of any records: those with the same number in ``symbols`` are equal.
 
-        Nothing is learned, so that the calls of other parts cost a question to the model each.
+        Only calls that are invoked by ``until`` count. Nothing is learned, so that the calls of
+        other parts cost a question to the model each.
         """
         cdef const Record* calls = <const Record*>address_of(records)
         cdef const int32_t* numbers = <const int32_t*>address_of(symbols)
@@ -246,6 +265,8 @@ cdef class Answers:
         found = np.empty(n, np.int32)
         cdef int32_t* places = <int32_t*>address_of(found)
         for i in range(n):
+            if calls[i].invoked > until:
+                continue
             number = numbers[i]
             if not 0 <= number < n:
                 raise IndexError(f"symbol {number} is none of {n} records")
