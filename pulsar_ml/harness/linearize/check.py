@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +11,7 @@ from pulsar_ml.harness.histories.history import NEVER, History
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
-from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits._alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts import rounds
 from pulsar_ml.harness.linearize.parts.rounds import Outcome, PartOfHistory, Rounds
@@ -58,7 +57,6 @@ GUIDES_STEPS = 64  # like them, when other searches found no answer
 SUSPECTS_SHARE = 16  # times as many steps for the part that the guide refutes
 QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
-
 DIED = f"{MOST_DEATHS} worker processes died"  # the first words of a reason
 
 Finding = Verdict | Illegal
@@ -136,12 +134,15 @@ class Check:
         self.effort = searches.effort
         self.records = searches.records
         self.deaths: list[str] = []  # how worker processes died
+        self._guide: Guide | None = None
 
-    @cached_property
+    @property
     def guide(self) -> Guide:
-        from pulsar_ml.harness.linearize.parts.guide import Guide  # only your models need it
+        if self._guide is None:
+            from pulsar_ml.harness.linearize.parts.guide import Guide  # only your models need it
 
-        return Guide(self.searches)
+            self._guide = Guide(self.searches)
+        return self._guide
 
     def run(self) -> Finding:
         searches, options = self.searches, self.searches.options
@@ -151,7 +152,7 @@ class Check:
                 return found
             monitor = ""
         keyed = type(searches.model) is Keyed
-        if not keyed and (found := self.by_cell(monitor)) is not None:
+        if not keyed and searches.cells and (found := self.by_cell(monitor)) is not None:
             return found
         if not (keyed and options.partition):
             searches.all_parts()
@@ -166,8 +167,7 @@ class Check:
                 order = self.guide.order(GUIDES_FIRST_STEPS)
                 if order is not None:
                     return self.legal(order)
-                suspect = self.guide.easiest(GUIDES_STEPS)
-                likely = suspect.call
+                likely = (suspect := self.guide.easiest(GUIDES_STEPS)).call
                 if likely >= 0 and (found := self.refuted(suspect)) is not None:
                     return found
             symbols, checker = searches.sorted_symbols(), searches.checker
@@ -476,7 +476,7 @@ class Check:
     def verdict(self, answer: str, **more: Any) -> Verdict:
         effort = self.effort
         remarks = tuple(
-            f"a worker process died ({how}); its calls were checked again" for how in self.deaths
+            [f"a worker process died ({how}); its calls were checked again" for how in self.deaths]
         )
         return Verdict(
             answer, steps=effort.steps, configurations=effort.configurations, remarks=remarks,

@@ -15,6 +15,7 @@ from pulsar_ml.harness.linearize.search.depth cimport (
     depth_run, depth_start,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
+from pulsar_ml.harness.linearize.search.pool cimport pool_expect
 from pulsar_ml.harness.linearize.search.table cimport (
     symbol_of, symbol_row, table_close, table_forget, table_open,
 )
@@ -226,6 +227,7 @@ cdef class Parts:
     # Writes the symbols of all records into ``symbols``.
     cdef int intern(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil:
         cdef int32_t i
+        pool_expect(&self.table.symbols, n)
         for i in range(n):
             if self.refused:
                 return self.refused

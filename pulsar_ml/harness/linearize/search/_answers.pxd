@@ -29,7 +29,7 @@ cdef class Answers:
     cdef int64_t found_room
     cdef int64_t unlearned  # symbols of which only the part is known
 
-    cpdef int64_t number(self, object state) except -1
+    cdef int64_t number_of(self, object state) except -1
     cpdef list answer(self, int64_t state, int64_t symbol)
     cdef int64_t ask(self, int64_t state, int64_t symbol) except -1
     cdef int grow(self) except -1

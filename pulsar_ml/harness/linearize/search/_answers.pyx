@@ -125,7 +125,11 @@ cdef class Answers:
         self.values, self.decode = tuple(values), decode
         self.call_class, self.unknown = call_class, unknown
 
-    cpdef int64_t number(self, object state) except -1:
+    def number(self, state) -> int:
+        """The number of a state."""
+        return self.number_of(state)
+
+    cdef int64_t number_of(self, object state) except -1:
         cdef Numbered numbered = None
         cdef PyObject* known
         if self.key_of is None and isinstance(state, Numbered):
@@ -162,7 +166,7 @@ cdef class Answers:
         before, call = self.states[state], self.calls[symbol]
         self.answer_count += 1
         for after in self.step(before, call):
-            number = self.number(after)
+            number = self.number_of(after)
             if count == self.found_room:
                 self.grow()
             self.found[count] = <int32_t>number
@@ -227,7 +231,9 @@ cdef class Answers:
                 return -1 if <list>after else i
             if deadline_ns != INT64_MAX and monotonic_ns() > deadline_ns:
                 return i
-            states[part] = (<list>after)[0]
+            after = (<list>after)[0]
+            if known is NULL or <object>known is not after:
+                states[part] = after
         return n
 
     def parts_of(self, symbols):
