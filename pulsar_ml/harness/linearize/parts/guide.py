@@ -33,7 +33,7 @@ from pulsar_ml.harness.models.collections import (
 from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
-EASY_STEPS = (1, 8, 32)  # for each call, without looking ahead
+EASY_STEPS = (1, 8, 32, 128, 512)  # for each call, without looking ahead
 FEW_STEPS = 64  # like them, of a part with few calls
 MOST_STATES = 1_000  # to which an order may lead
 
