@@ -239,6 +239,38 @@ def test_the_blocked_call_does_not_depend_on_the_guide(model: Any) -> None:
     assert same >= 5
 
 
+class Keeping(Texts):
+    """A map that keeps some of the calls, and the arguments of others, that it is asked about."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Any, Any]] = []
+
+    def keep(self, call: Call) -> None:
+        kept: Any = (call, call.arguments, call)[len(self.kept) % 3]
+        copy = tuple(list(kept)) if kept is call.arguments else Call(*list(kept))
+        self.kept.append((kept, copy))
+
+    def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
+        self.keep(call)
+        return super().step(state, call)
+
+    def partition(self, call: Call) -> Hashable:
+        if len(self.kept) % 2:
+            self.keep(call)
+        self.kept.append((call.result, call.result))
+        return super().partition(call)
+
+
+@pytest.mark.parametrize("flips", [0, 1, 15])
+def test_a_call_that_the_model_keeps_stays_as_it_is(flips: int) -> None:
+    """A call that nobody keeps is filled again for the next question."""
+    model = Keeping()
+    history = key_value(3, clients=10, operations=300, keys=10)
+    check(flipped(history, 3, flips) if flips else history, model, options=QUICK)
+    assert len(model.kept) > 100
+    assert all(kept == copy for kept, copy in model.kept)
+
+
 def test_a_model_without_parts_has_none_among_calls_that_are_alike() -> None:
     class Whole:
         init, step = Texts.init, Texts.step

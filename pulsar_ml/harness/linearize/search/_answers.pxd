@@ -34,6 +34,7 @@ cdef class Answers:
     cdef int64_t ask(self, int64_t state, int64_t symbol) except -1
     cdef int grow(self) except -1
     cdef object call_of(self, const int64_t* row, bint inner)
+    cdef object next_call(self, object call, const int64_t* row, bint inner)
     cdef int sort(self, const int64_t* row, Learned* into) except -1
     cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1
     cdef int learn_symbols(self, Table* table, const int32_t* symbols, const int32_t* chosen,

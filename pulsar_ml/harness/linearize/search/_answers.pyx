@@ -22,6 +22,41 @@ import numpy as np
 
 from pulsar_ml.harness.models.model import ModelError
 
+cdef extern from *:
+    """
+    #include <Python.h>
+
+    /* Whether nobody else can have seen the tuple, nor keep its hash, as zip() and enumerate() find
+       that they may fill a tuple again. */
+    static inline int pml_is_own(PyObject *tuple)
+    {
+    #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
+        return Py_REFCNT(tuple) == 1;
+    #else
+        return 0;
+    #endif
+    }
+
+    static inline void pml_fill(PyObject *tuple, Py_ssize_t at, PyObject *item)
+    {
+        PyObject *before = PyTuple_GET_ITEM(tuple, at);
+        Py_INCREF(item);
+        PyTuple_SET_ITEM(tuple, at, item);
+        Py_XDECREF(before);
+    }
+
+    static inline void pml_track(PyObject *tuple)
+    {
+        if (!PyObject_GC_IsTracked(tuple))
+            PyObject_GC_Track(tuple);
+    }
+    """
+    bint pml_is_own(PyObject* tuple_)
+    void pml_fill(PyObject* tuple_, Py_ssize_t at, object item)
+    void pml_track(PyObject* tuple_)
+    PyObject* PyTuple_GET_ITEM(PyObject* tuple_, Py_ssize_t at)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject* tuple_)
+
 cdef extern from "Python.h":
     ctypedef struct Kind "PyTypeObject":
         object (*tp_alloc)(Kind* kind, Py_ssize_t items)
@@ -210,12 +245,12 @@ cdef class Answers:
         cdef dict states = {}
         cdef PyObject* known
         cdef bint keyed
-        part = None
+        part = call = None
         for i in range(n):
             place = order[i]
             row_of(&calls[place], by_thread, row)
             keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
-            call = self.call_of(row, self.keyed)
+            call = self.next_call(call, row, self.keyed)
             if keyed:
                 part = self.values[row[2]]
             elif self.part_of is not None:
@@ -263,6 +298,7 @@ cdef class Answers:
         cdef int32_t number
         if self.part_of is None:
             return None
+        other = None
         row_of(&calls[call], False, row)
         wanted = self.part_of(self.call_of(row, False))
         if wanted is None:
@@ -278,7 +314,8 @@ cdef class Answers:
                 raise IndexError(f"symbol {number} is none of {n} records")
             if known[number] == 0:
                 row_of(&calls[i], False, row)
-                key = self.part_of(self.call_of(row, False))
+                other = self.next_call(other, row, False)
+                key = self.part_of(other)
                 if key is None:
                     return None
                 known[number] = 2
@@ -338,6 +375,32 @@ cdef class Answers:
                 PyTuple_SET_ITEM(arguments, count, value)
                 count += 1
         return new_call(self.call_class, name, arguments, result, row[1])
+
+    # Like call_of(); fills ``call`` again, the one before, if nothing else refers to it.
+    cdef object next_call(self, object call, const int64_t* row, bint inner):
+        cdef int first = 2 + inner
+        cdef int i
+        cdef Py_ssize_t count = 0
+        cdef PyObject* before = <PyObject*>call
+        cdef PyObject* arguments
+        name = self.kinds[row[0] >> 1]
+        if call is None or name is None or not pml_is_own(before):
+            return self.call_of(row, inner)
+        for i in range(first, 5):
+            count += row[i] >= 0
+        arguments = PyTuple_GET_ITEM(before, 1)
+        if PyTuple_GET_SIZE(arguments) != count or count == 0 or not pml_is_own(arguments):
+            return self.call_of(row, inner)
+        count = 0
+        for i in range(first, 5):
+            if row[i] >= 0:
+                pml_fill(arguments, count, self.values[row[i]])
+                count += 1
+        pml_track(arguments)
+        pml_fill(before, 0, name)
+        pml_fill(before, 2, self.unknown if row[0] & 1 else self.values[row[5]])
+        pml_fill(before, 3, row[1])
+        return call
 
     # Enters a new symbol with its part; its call is learned when a search needs it.
     cdef int sort(self, const int64_t* row, Learned* into) except -1:
