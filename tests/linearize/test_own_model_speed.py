@@ -247,7 +247,7 @@ class Keeping(Texts):
 
     def keep(self, call: Call) -> None:
         kept: Any = (call, call.arguments, call)[len(self.kept) % 3]
-        copy = tuple(list(kept)) if kept is call.arguments else Call(*list(kept))
+        copy = (*kept,) if kept is call.arguments else Call(*list(kept))
         self.kept.append((kept, copy))
 
     def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
