@@ -173,7 +173,9 @@ class Searches:
         checker = self.checker
         some = chosen is not None and (self._symbols is None or until < NEVER)
         answer, way, blocked, steps, configurations = checker.native.search(
-            records_of_part(self.records, chosen, until) if some else self.records,
+            records_of_part(self.records, chosen, until)
+            if some and chosen is not None
+            else self.records,
             symbols=None if some else self.symbols,
             chosen=None if some else chosen,
             state=checker.start,

@@ -14,15 +14,15 @@ from libc.stdint cimport INT64_MAX, int64_t
 from posix.time cimport ITIMER_REAL, getitimer, itimerval, setitimer
 from pulsar_ml.sync.clock cimport monotonic_ns
 
+import _signal  # the functions of ``signal`` take most of their time to name handlers
 import threading
-
-# The functions behind those of ``signal``, which take most of their time to name handlers.
-from _signal import SIG_DFL, SIG_IGN, getsignal
-from _signal import signal as set_handler
 
 cdef int64_t GRACE_NS = 50_000_000  # in which a native search notices the end of the time first
 cdef int64_t AGAIN_NS = 50_000_000  # between two alarms: a model may swallow an exception
 cdef object main_thread = threading.main_thread
+cdef object handler, set_handler
+handler, set_handler = _signal.getsignal, _signal.signal
+cdef tuple UNUSED = (_signal.SIG_DFL, _signal.SIG_IGN)
 
 
 class OutOfTime(BaseException):
@@ -34,8 +34,7 @@ cdef bint is_free() except -1:
     cdef itimerval timer
     if main_thread().ident != PyThread_get_thread_ident():
         return False
-    handler = getsignal(SIGALRM)
-    if handler is not SIG_DFL and handler is not SIG_IGN and handler not in (SIG_DFL, SIG_IGN):
+    if handler(SIGALRM) not in UNUSED:
         return False
     getitimer(ITIMER_REAL, &timer)
     return timer.it_value.tv_sec == 0 and timer.it_value.tv_usec == 0

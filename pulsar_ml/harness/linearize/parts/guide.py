@@ -9,7 +9,7 @@ part to search first. So a guide that is wrong about the model costs time, and c
 from __future__ import annotations
 
 import dataclasses
-from functools import lru_cache
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -179,28 +179,20 @@ def guide_for(model: Any, history: History) -> Any:
     """Return a model of this package with the operations of the history; None: there is none."""
     keyed = type(model) is Keyed
     inner = model.model if keyed else model
-    kind, with_key = kind_of_guide(type(inner), keyed, tuple(operations(history).items()))
-    if kind is None:
-        return None
-    guide = kind(inner.init()) if kind is CasRegister else kind()
-    return Keyed(guide) if with_key else guide
-
-
-@lru_cache(maxsize=64)
-def kind_of_guide(
-    model: type[Any], keyed: bool, used: tuple[tuple[str, int], ...]
-) -> tuple[type[Any] | None, bool]:
-    """Return the class of a guide for a model, and whether it is one for each key.
-
-    ``used`` has the number of arguments of each operation. None: there is no guide.
-    """
+    used = operations(history)
     for kind in GUIDES:
-        own = {name: count + keyed for name, count in kind.operations.items()}
-        if model is not kind and dict(used).items() <= own.items():
-            return kind, keyed
-    if keyed and dict(used).items() <= dict(KeyValueMap.operations).items():
-        return KeyValueMap, False  # a map is a text, or another value, for each key
-    return None, False
+        if type(inner) is not kind and used.items() <= arguments_of(kind, keyed).items():
+            guide = kind(inner.init()) if kind is CasRegister else kind()
+            return Keyed(guide) if keyed else guide
+    if keyed and used.items() <= dict(KeyValueMap.operations).items():
+        return KeyValueMap()  # a map is a text, or another value, for each key
+    return None
+
+
+@cache
+def arguments_of(kind: type[Any], keyed: bool) -> dict[str, int]:
+    """Return the number of arguments of each operation of a guide."""
+    return {name: count + keyed for name, count in kind.operations.items()}
 
 
 def operations(history: History) -> dict[str, int]:
