@@ -120,6 +120,19 @@ def test_the_search_for_the_easiest_key_keeps_the_limit_of_steps(left: int) -> N
     assert sum(spent.steps) > 4_000, "without the limit it takes more"
 
 
+def test_the_steps_of_a_hard_key_are_counted_unless_they_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = flipped(BUSY, 2, 1)
+    own = guide.Guide(Searches(history, Texts(), QUICK, Effort(10**9)))
+    own.ask(64)
+    hard = own.easiest(64)
+    assert hard.steps > 32 * len(history) / 10
+    assert 0 < hard.until < history.records["returned"].max()
+    monkeypatch.setattr(guide, "MOST_STEPS", 1_000)
+    assert own.easiest(64) == guide.Suspect(hard.call)
+
+
 class Spent:
     """Parts that keep the steps of each search."""
 

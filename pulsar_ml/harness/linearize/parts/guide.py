@@ -33,7 +33,9 @@ from pulsar_ml.harness.models.collections import (
 from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
-EASY_STEPS = (1, 8, 32, 128, 512)  # for each call, without looking ahead
+EASY_STEPS = (1, 8, 32)  # for each call, without looking ahead
+MORE_STEPS = (128, 512)  # like them, of parts for which they are no more than MOST_STEPS
+MOST_STEPS = 1_000_000
 FEW_STEPS = 64  # like them, of a part with few calls
 MOST_STATES = 1_000  # to which an order may lead
 
@@ -100,7 +102,9 @@ class Guide:
             return Suspect(int(suspect[0]), steps, native.blocked_at)
         others = [one for one in native.pieces(self.searches.records) if one[0] != suspect[0]]
         parts = others
-        for few in EASY_STEPS:
+        for few in EASY_STEPS + MORE_STEPS:
+            if few in MORE_STEPS:
+                parts = [one for one in parts if few * len(one) <= MOST_STEPS]
             for part in parts:
                 if steps := self.steps_for(native, part, few):
                     return Suspect(int(part[0]), steps, native.blocked_at)
