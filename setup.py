@@ -242,6 +242,7 @@ def extensions() -> list[Extension]:
         extension("pulsar_ml.harness.linearize.search._answers"),
         extension("pulsar_ml.harness.linearize.search._native"),
         extension("pulsar_ml.harness.linearize._monitors"),
+        extension("pulsar_ml.harness.linearize.limits._alarm"),
         extension("pulsar_ml.harness.linearize.limits._memory"),
         extension("pulsar_ml.harness.linearize.cells._cells"),
         extension("pulsar_ml.harness.linearize.cells._parts"),

@@ -120,12 +120,26 @@ def test_the_search_for_the_easiest_key_keeps_the_limit_of_steps(left: int) -> N
     assert sum(spent.steps) > 4_000, "without the limit it takes more"
 
 
+def test_the_steps_of_a_hard_key_are_counted_unless_they_are_too_many(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    history = flipped(BUSY, 2, 1)
+    own = guide.Guide(Searches(history, Texts(), QUICK, Effort(10**9)))
+    own.ask(64)
+    hard = own.easiest(64)
+    assert hard.steps > 32 * len(history) / 10
+    assert 0 < hard.until < history.records["returned"].max()
+    monkeypatch.setattr(guide, "MOST_STEPS", 1_000)
+    assert own.easiest(64) == guide.Suspect(hard.call)
+
+
 class Spent:
     """Parts that keep the steps of each search."""
 
     def __init__(self, parts: Parts) -> None:
         self.pieces = parts.pieces
         self.search = parts.search_part
+        self.blocked_at = 0
         self.steps: list[int] = []
 
     def search_part(self, records: Any, chosen: Any, **more: Any) -> Any:
@@ -199,6 +213,75 @@ def test_the_calls_of_a_part_among_calls_that_are_alike() -> None:
             if found is not None and split is not None:
                 assert found[0] == split[0]
                 assert found[1].tolist() == split[1].tolist()
+
+
+class Joker(Text):
+    """A text of which "?" may be read at any time, which its guide does not know."""
+
+    def step(self, state: str, call: Call) -> Iterable[str]:
+        joker = call.name == "get" and call.result == "?"
+        return [state] if joker else Text.step(self, state, call)
+
+
+def test_calls_behind_the_one_that_blocks_the_guide_explain_those_that_overlap_it() -> None:
+    """The guide is blocked at the joker; a call that began by then reads what comes later."""
+    operations = [
+        Operation(0, "put", ("a", "x"), None, 0, 1),
+        Operation(1, "get", ("a",), "?", 2, 3),
+        Operation(2, "get", ("a",), "y", 2, 10),
+        Operation(3, "put", ("a", "y"), None, 4, 5),
+        Operation(4, "put", ("b", "x"), None, 0, 1),
+    ]
+    assert check(history_of(operations), Keyed(Joker()), options=QUICK).answer == LEGAL
+    operations.append(Operation(5, "get", ("a",), "x", 11, 12))
+    assert check(history_of(operations), Keyed(Joker()), options=QUICK).answer == ILLEGAL
+
+
+@pytest.mark.parametrize("model", [Texts, lambda: Keyed(Text())])
+def test_the_blocked_call_does_not_depend_on_the_guide(model: Any) -> None:
+    """With a guide, calls behind it are not read."""
+    same = 0
+    for seed in range(20):
+        history = flipped(key_value(seed, clients=8, operations=120, keys=3), seed, 2)
+        own, alone = (check(history, model(), options=options) for options in (QUICK, ALONE))
+        assert own.answer == alone.answer
+        if own.answer == ILLEGAL and own.key == alone.key:
+            assert own.blocked == alone.blocked
+            assert len(own.prefix) >= len(alone.prefix) > 0
+            same += 1
+    assert same >= 5
+
+
+class Keeping(Texts):
+    """A map that keeps some of the calls, and the arguments of others, that it is asked about."""
+
+    def __init__(self) -> None:
+        self.kept: list[tuple[Any, Any]] = []
+
+    def keep(self, call: Call) -> None:
+        kept: Any = (call, call.arguments, call)[len(self.kept) % 3]
+        copy = (*kept,) if kept is call.arguments else Call(*list(kept))
+        self.kept.append((kept, copy))
+
+    def step(self, state: frozenset[Any], call: Call) -> Iterable[frozenset[Any]]:
+        self.keep(call)
+        return super().step(state, call)
+
+    def partition(self, call: Call) -> Hashable:
+        if len(self.kept) % 2:
+            self.keep(call)
+        self.kept.append((call.result, call.result))
+        return super().partition(call)
+
+
+@pytest.mark.parametrize("flips", [0, 1, 15])
+def test_a_call_that_the_model_keeps_stays_as_it_is(flips: int) -> None:
+    """A call that nobody keeps is filled again for the next question."""
+    model = Keeping()
+    history = key_value(3, clients=10, operations=300, keys=10)
+    check(flipped(history, 3, flips) if flips else history, model, options=QUICK)
+    assert len(model.kept) > 100
+    assert all(kept == copy for kept, copy in model.kept)
 
 
 def test_a_model_without_parts_has_none_among_calls_that_are_alike() -> None:

@@ -18,7 +18,7 @@ from pulsar_ml.harness.histories.history import History
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, Options, Verdict, check
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.limits import _memory
-from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits._alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models.conformance import check_model
 from pulsar_ml.terminal.printer import echo

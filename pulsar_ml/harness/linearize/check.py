@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from pulsar_ml.harness.histories.history import History
+from pulsar_ml.harness.histories.history import NEVER, History
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
-from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits._alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.parts import rounds
 from pulsar_ml.harness.linearize.parts.rounds import Outcome, PartOfHistory, Rounds
@@ -47,7 +46,7 @@ from pulsar_ml.harness.models.model import Keyed, monitor_of
 
 if TYPE_CHECKING:
     from pulsar_ml.harness.linearize.cells._parts import Parts
-    from pulsar_ml.harness.linearize.parts.guide import Guide
+    from pulsar_ml.harness.linearize.parts.guide import Guide, Suspect
 
 FEW_STEPS = 32  # search steps for each call before a monitor is tried
 FIRST_STEPS = 2  # search steps for each call in the first round of parts
@@ -58,7 +57,6 @@ GUIDES_STEPS = 64  # like them, when other searches found no answer
 SUSPECTS_SHARE = 16  # times as many steps for the part that the guide refutes
 QUICK_STEPS = 4_000  # native steps that take less time than a monitor
 MANY_RECORDS = 5_000  # a monitor takes less time than the symbols of more
-
 DIED = f"{MOST_DEATHS} worker processes died"  # the first words of a reason
 
 Finding = Verdict | Illegal
@@ -136,12 +134,15 @@ class Check:
         self.effort = searches.effort
         self.records = searches.records
         self.deaths: list[str] = []  # how worker processes died
+        self._guide: Guide | None = None
 
-    @cached_property
+    @property
     def guide(self) -> Guide:
-        from pulsar_ml.harness.linearize.parts.guide import Guide  # only your models need it
+        if self._guide is None:
+            from pulsar_ml.harness.linearize.parts.guide import Guide  # only your models need it
 
-        return Guide(self.searches)
+            self._guide = Guide(self.searches)
+        return self._guide
 
     def run(self) -> Finding:
         searches, options = self.searches, self.searches.options
@@ -151,7 +152,7 @@ class Check:
                 return found
             monitor = ""
         keyed = type(searches.model) is Keyed
-        if not keyed and (found := self.by_cell(monitor)) is not None:
+        if not keyed and searches.cells and (found := self.by_cell(monitor)) is not None:
             return found
         if not (keyed and options.partition):
             searches.all_parts()
@@ -160,15 +161,15 @@ class Check:
             found = self.by_parts(searches.parts, monitor)
             if found is not None:
                 return found
-        likely, steps = -1, 0  # a call of the part that the guide refutes, and the steps for it
+        likely = -1  # a call of the part that the guide refutes
         try:
             if options.partition and hasattr(searches.model, "partition"):
                 order = self.guide.order(GUIDES_FIRST_STEPS)
                 if order is not None:
                     return self.legal(order)
-                likely, steps = self.guide.easiest(GUIDES_STEPS)
-                if likely >= 0 and (refuted := self.refuted(likely, steps)) is not None:
-                    return refuted
+                likely = (suspect := self.guide.easiest(GUIDES_STEPS)).call
+                if likely >= 0 and (found := self.refuted(suspect)) is not None:
+                    return found
             symbols, checker = searches.sorted_symbols(), searches.checker
             parts = checker.split(symbols) if options.partition and checker.parts else []
         except StatesFull as error:  # the first state alone is larger than the limit
@@ -180,15 +181,14 @@ class Check:
         suspects = [one.number for one in whole if likely in one.calls]
         return self.of_parts(whole, suspects=suspects)
 
-    def refuted(self, call: int, steps: int) -> Illegal | None:
-        """Search the part of a call briefly, which the guide refutes: another may be easier."""
-        part = self.searches.part_with(call, self.guide.alike)
-        if part is None:
+    def refuted(self, suspect: Suspect) -> Illegal | None:
+        """Search a part briefly that the guide refutes: another may be easier."""
+        own = self.searches.part_with(suspect.call, self.guide.alike, suspect.until)
+        if own is None:
             return None
-        suspect = PartOfHistory(*part)
-        few = min(self.effort.left, max(2 * steps, FIRST_STEPS * len(suspect.calls)))
-        found = self.of_part(suspect, few)
-        return found if isinstance(found, Illegal) else None
+        part = PartOfHistory(*own, until=suspect.until)
+        few = min(self.effort.left, max(2 * suspect.steps, FIRST_STEPS * len(part.calls)))
+        return found if isinstance(found := self.of_part(part, few), Illegal) else None
 
     def of_whole(self, part: PartOfHistory, monitor: str) -> Finding:
         """Check a history of one part: briefly, with an order of the guide, then to the end."""
@@ -339,9 +339,11 @@ class Check:
             if native is not None:
                 answer, way = searches.of_native_part(native, part.calls, most)
             else:
-                answer, way = searches.of_cell(part.chosen, most)
+                answer, way = "", []
+                if part.until == NEVER:
+                    answer, way = searches.of_cell(part.chosen, most)
                 if answer in ("", MEMORY_FULL):
-                    answer, way, blocked = searches.of_model(part.chosen, most)
+                    answer, way, blocked = searches.of_model(part.chosen, most, until=part.until)
                     if answer == ILLEGAL and searches.checker.looks_ahead:
                         way, blocked = [], -1  # it gave up before it reached the blocked call
             full = ""
@@ -474,7 +476,7 @@ class Check:
     def verdict(self, answer: str, **more: Any) -> Verdict:
         effort = self.effort
         remarks = tuple(
-            f"a worker process died ({how}); its calls were checked again" for how in self.deaths
+            [f"a worker process died ({how}); its calls were checked again" for how in self.deaths]
         )
         return Verdict(
             answer, steps=effort.steps, configurations=effort.configurations, remarks=remarks,

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import RETURNED
 from pulsar_ml.harness.linearize.consistency.program_order import in_program_order
-from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits._alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.searches import (
     PROGRAM_ORDER,

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.histories.history import VALUE, History
+from pulsar_ml.harness.histories.history import NEVER, VALUE, History
 from pulsar_ml.harness.linearize.checker import ModelChecker
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.options import Options
-from pulsar_ml.harness.linearize.search._answers import with_key_of
+from pulsar_ml.harness.linearize.search._answers import records_of_part, with_key_of
 from pulsar_ml.harness.linearize.search._native import ANSWERS, Watch
 from pulsar_ml.harness.linearize.shipped import cells_for, maps_for, objects_for
 from pulsar_ml.harness.models.model import Keyed
@@ -139,34 +139,47 @@ class Searches:
         return self._symbols
 
     def part_with(
-        self, call: int, alike: NDArray[np.int32] | None = None
+        self, call: int, alike: NDArray[np.int32] | None = None, until: int = NEVER
     ) -> tuple[object, NDArray[np.int32]] | None:
         """Return the part of a call, its key and its calls; None: the history is in one piece.
 
-        ``alike`` has the same number for calls that differ in their thread at most.
+        ``alike`` has the same number for calls that differ in their thread at most. Calls that are
+        invoked after ``until`` may be left out.
         """
         if type(self.model) is Keyed and all(
             signature.result == VALUE for signature in self.history.signatures
         ):
-            found = with_key_of(self.records, self.history.values, call)
+            found = with_key_of(self.records, self.history.values, call, until)
             if found is not None:
                 return found
         checker = self.checker
         if alike is not None and not checker.keyed and not checker.native.by_thread:
-            return checker.part_among(self.records, alike, call)
+            return checker.part_among(self.records, alike, call, until)
         return checker.part_with(self.sorted_symbols(), call)
 
     def of_model(
-        self, chosen: Chosen, most: int, criterion: int = REAL_TIME, *, ahead: bool = True
+        self,
+        chosen: Chosen,
+        most: int,
+        criterion: int = REAL_TIME,
+        *,
+        ahead: bool = True,
+        until: int = NEVER,
     ) -> tuple[str, list[int], int]:
-        """Search with the model's steps: the answer, the longest order, and the blocked call."""
-        native, some = self.checker.native, chosen is not None and self._symbols is None
-        answer, way, blocked, steps, configurations = native.search(
-            np.ascontiguousarray(self.records[chosen]) if some else self.records,
+        """Search with the model's steps: the answer, the longest order, and the blocked call.
+
+        ``chosen`` calls that return after ``until`` may take effect, and need not.
+        """
+        checker = self.checker
+        some = chosen is not None and (self._symbols is None or until < NEVER)
+        answer, way, blocked, steps, configurations = checker.native.search(
+            records_of_part(self.records, chosen, until)
+            if some and chosen is not None
+            else self.records,
             symbols=None if some else self.symbols,
             chosen=None if some else chosen,
-            state=self.checker.start,
-            parts=self.checker.independent(self.symbols) if chosen is None else 1,
+            state=checker.start,
+            parts=checker.independent(self.symbols) if chosen is None else 1,
             criterion=criterion,
             most_steps=most,
             ahead=ahead,
@@ -177,7 +190,7 @@ class Searches:
         self.effort.add(steps, configurations)
         name = answer_named(answer)
         if name == MEMORY_FULL:  # the next search begins without what this one held
-            self.checker.native.release()
+            checker.native.release()
         return name, way, blocked
 
     def of_cell(self, chosen: Chosen, most: int) -> tuple[str, list[int]]:

@@ -69,8 +69,9 @@ class Verdict:
         with the part of the explanation that needs no search.
         """
         found = object.__new__(Verdict)
-        kept = {name: value for name, value in self.__dict__.items() if name not in EXPLANATION}
-        found.__dict__.update(kept, _explain=explain, _known=known)
+        found.__dict__.update(self.__dict__, _explain=explain, _known=known)
+        for name in EXPLANATION:
+            del found.__dict__[name]
         return found
 
     def without_explanation(self, reason: str) -> Verdict:

@@ -31,7 +31,7 @@ from pulsar_ml.harness.linearize import ILLEGAL, UNKNOWN, Options, Verdict, chec
 from pulsar_ml.harness.linearize.consistency.criteria import check_criterion
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.limits import _memory
-from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits._alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.picture import describe_verdict
 from pulsar_ml.harness.models import CasRegister, PriorityQueue, Queue, Stack
 from tests import ROOT

@@ -11,6 +11,8 @@ class Parts:
     limit: int
     deadline_ns: int
 
+    @property
+    def blocked_at(self) -> int: ...
     def search_part(
         self,
         records: NDArray[np.void],

@@ -15,6 +15,7 @@ from pulsar_ml.harness.linearize.search.depth cimport (
     depth_run, depth_start,
 )
 from pulsar_ml.harness.linearize.search.lanes cimport REAL_TIME, lanes_build
+from pulsar_ml.harness.linearize.search.pool cimport pool_expect
 from pulsar_ml.harness.linearize.search.table cimport (
     symbol_of, symbol_row, table_close, table_forget, table_open,
 )
@@ -150,6 +151,11 @@ cdef class Parts:
         finally:
             free(places)
 
+    @property
+    def blocked_at(self) -> int:
+        """The first return among the calls that the longest order of the last search lacks."""
+        return self.depth.best_returned
+
     def takes(self, records) -> bool:
         """True when all records are suitable. The symbols of unchanging ones are kept."""
         cdef const Record* native = <const Record*>address_of(records)
@@ -221,6 +227,7 @@ cdef class Parts:
     # Writes the symbols of all records into ``symbols``.
     cdef int intern(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil:
         cdef int32_t i
+        pool_expect(&self.table.symbols, n)
         for i in range(n):
             if self.refused:
                 return self.refused

@@ -16,7 +16,7 @@ from pulsar_ml.harness.linearize.consistency.program_order import in_program_ord
 from pulsar_ml.harness.linearize.consistency.sessions import check_sessions
 from pulsar_ml.harness.linearize.core import minimal
 from pulsar_ml.harness.linearize.effort import FOR_EVER, Effort
-from pulsar_ml.harness.linearize.limits.alarm import OutOfTime, alarm
+from pulsar_ml.harness.linearize.limits._alarm import OutOfTime, alarm
 from pulsar_ml.harness.linearize.options import DEFAULT, Options
 from pulsar_ml.harness.linearize.search._answers import StatesFull
 from pulsar_ml.harness.linearize.search._native import ANSWERS

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from libc.stdint cimport INT64_MAX, int64_t
 
+import gc
+
 cdef extern from *:
     """
     #include <fcntl.h>
@@ -47,6 +49,7 @@ cdef extern from *:
 cdef int64_t most_pages = INT64_MAX  # resident pages at which searches give up
 cdef bint reached = False
 cdef volatile bint stopped = False
+cdef int FEW_COLLECTIONS = 20_000  # new objects before garbage is collected, while a check runs
 
 
 # Tells whether the limit is reached, and remembers that it was.
@@ -87,11 +90,13 @@ def no_limit() -> None:
 cdef class bounded:
     """A block in which searches give up when the process has ``memory`` bytes more than before.
 
-    A check inside another one has the limit of the outer one.
+    A check inside another one has the limit of the outer one. A model's states stay, so garbage is
+    collected after more new objects than usual inside the block, unless it never is.
     """
 
     cdef int64_t memory
     cdef bint outer
+    cdef object collecting  # the thresholds of the collector outside the block; None: as inside
 
     def __cinit__(self, int64_t memory):
         self.memory = memory
@@ -100,8 +105,14 @@ cdef class bounded:
         self.outer = most_pages == INT64_MAX
         if self.outer:
             limit(self.memory)
+        thresholds = gc.get_threshold()
+        if 0 < thresholds[0] < FEW_COLLECTIONS:
+            self.collecting = thresholds
+            gc.set_threshold(FEW_COLLECTIONS)
 
     def __exit__(self, *error):
+        if self.collecting is not None:
+            gc.set_threshold(*self.collecting)
         if self.outer:
             no_limit()
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, VALUE, History
+from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, NEVER, VALUE, History
 from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.search._answers import StatesFull, first_words
@@ -34,6 +34,8 @@ from pulsar_ml.harness.models.model import Keyed
 
 GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, Counter)
 EASY_STEPS = (1, 8, 32)  # for each call, without looking ahead
+MORE_STEPS = (128, 512)  # like them, of parts for which they are no more than MOST_STEPS
+MOST_STEPS = 1_000_000
 FEW_STEPS = 64  # like them, of a part with few calls
 MOST_STATES = 1_000  # to which an order may lead
 
@@ -44,6 +46,20 @@ class Proposal(NamedTuple):
     order: list[int] | None = None
     suspect: NDArray[np.int32] | None = None
     native: Parts | None = None
+
+
+class Suspect(NamedTuple):
+    """A part that is probably illegal.
+
+    Attributes:
+        call: one of its calls; -1: there is no such part.
+        steps: the steps that refute it; 0: not known.
+        until: the return that they cannot get past; later calls do not matter.
+    """
+
+    call: int = -1
+    steps: int = 0
+    until: int = NEVER
 
 
 class Guide:
@@ -70,30 +86,32 @@ class Guide:
         native = self.proposal.native
         return None if native is None else native.symbols(self.searches.records)
 
-    def easiest(self, most: int) -> tuple[int, int]:
-        """Return a call of the part that is probably refuted first, and the steps that it takes.
+    def easiest(self, most: int) -> Suspect:
+        """Return the part that is probably refuted first.
 
-        The call is -1 without a part that is probably illegal; 0 steps: not known. ``most`` is the
-        limit of steps for each call in which the guide looks for other illegal parts.
+        ``most`` is the limit of steps for each call in which the guide looks for illegal parts
+        besides the one that it found.
         """
         _, suspect, native = self.proposal
         if suspect is None or native is None:
-            return -1, 0
+            return Suspect()
         if self.searches.checker.looks_ahead:
-            return int(suspect[0]), 0
+            return Suspect(int(suspect[0]))
         # Your model does not look ahead, so neither does the guide here: the steps are the same.
         if steps := self.steps_for(native, suspect, EASY_STEPS[0]):
-            return int(suspect[0]), steps
+            return Suspect(int(suspect[0]), steps, native.blocked_at)
         others = [one for one in native.pieces(self.searches.records) if one[0] != suspect[0]]
         parts = others
-        for few in EASY_STEPS:
+        for few in EASY_STEPS + MORE_STEPS:
+            if few in MORE_STEPS:
+                parts = [one for one in parts if few * len(one) <= MOST_STEPS]
             for part in parts:
                 if steps := self.steps_for(native, part, few):
-                    return int(part[0]), steps
+                    return Suspect(int(part[0]), steps, native.blocked_at)
             if few == EASY_STEPS[0]:
                 illegal = [one for one in others if self.steps_for(native, one, most, ahead=True)]
                 parts = [suspect, *illegal]
-        return int(suspect[0]), 0
+        return Suspect(int(suspect[0]))
 
     def steps_for(
         self, native: Parts, part: NDArray[np.int32], most: int, *, ahead: bool = False

@@ -15,6 +15,7 @@ from typing import NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from pulsar_ml.harness.histories.history import NEVER
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.limits import _memory
 from pulsar_ml.harness.linearize.options import Options
@@ -26,11 +27,16 @@ NATIVELY = 5  # times as long, where workers begin anew what took so little time
 
 
 class PartOfHistory(NamedTuple):
-    """A key, and its calls; None: all calls. ``number`` is its place among the parts."""
+    """A key, and its calls; None: all calls. ``number`` is its place among the parts.
+
+    With ``until``, they are those that were invoked by then. Those that return later may take
+    effect, and need not, so only "illegal" is an answer: what happens later cannot mend it.
+    """
 
     key: object = None
     chosen: Chosen = None
     number: int = 0
+    until: int = NEVER
 
     @property
     def calls(self) -> NDArray[np.int32]:

@@ -29,11 +29,12 @@ cdef class Answers:
     cdef int64_t found_room
     cdef int64_t unlearned  # symbols of which only the part is known
 
-    cpdef int64_t number(self, object state) except -1
+    cdef int64_t number_of(self, object state) except -1
     cpdef list answer(self, int64_t state, int64_t symbol)
     cdef int64_t ask(self, int64_t state, int64_t symbol) except -1
     cdef int grow(self) except -1
     cdef object call_of(self, const int64_t* row, bint inner)
+    cdef object next_call(self, object call, const int64_t* row, bint inner)
     cdef int sort(self, const int64_t* row, Learned* into) except -1
     cdef int learn(self, int64_t symbol, const int64_t* row, Learned* into) except -1
     cdef int learn_symbols(self, Table* table, const int32_t* symbols, const int32_t* chosen,

@@ -22,6 +22,41 @@ import numpy as np
 
 from pulsar_ml.harness.models.model import ModelError
 
+cdef extern from *:
+    """
+    #include <Python.h>
+
+    /* Whether nobody else can have seen the tuple, nor keep its hash, as zip() and enumerate() find
+       that they may fill a tuple again. */
+    static inline int pml_is_own(PyObject *tuple)
+    {
+    #if PY_VERSION_HEX < 0x030E0000 && !defined(Py_GIL_DISABLED)
+        return Py_REFCNT(tuple) == 1;
+    #else
+        return 0;
+    #endif
+    }
+
+    static inline void pml_fill(PyObject *tuple, Py_ssize_t at, PyObject *item)
+    {
+        PyObject *before = PyTuple_GET_ITEM(tuple, at);
+        Py_INCREF(item);
+        PyTuple_SET_ITEM(tuple, at, item);
+        Py_XDECREF(before);
+    }
+
+    static inline void pml_track(PyObject *tuple)
+    {
+        if (!PyObject_GC_IsTracked(tuple))
+            PyObject_GC_Track(tuple);
+    }
+    """
+    bint pml_is_own(PyObject* tuple_)
+    void pml_fill(PyObject* tuple_, Py_ssize_t at, object item)
+    void pml_track(PyObject* tuple_)
+    PyObject* PyTuple_GET_ITEM(PyObject* tuple_, Py_ssize_t at)
+    Py_ssize_t PyTuple_GET_SIZE(PyObject* tuple_)
+
 cdef extern from "Python.h":
     ctypedef struct Kind "PyTypeObject":
         object (*tp_alloc)(Kind* kind, Py_ssize_t items)
@@ -53,10 +88,26 @@ def first_words(records, int64_t operations):
     return [(operation, count) for operation, count in enumerate(found) if count >= 0]
 
 
-def with_key_of(records, tuple values, int64_t call):
+def records_of_part(records, chosen, int64_t until):
+    """A copy of the ``chosen`` records, in which calls that return after ``until`` are optional."""
+    cdef const Record* calls = <const Record*>address_of(records)
+    cdef const int32_t* places = <const int32_t*>address_of(chosen)
+    cdef int64_t n = len(chosen)
+    cdef int64_t i
+    found = np.empty(n, records.dtype)
+    cdef Record* own = <Record*>address_of(found)
+    for i in range(n):
+        own[i] = calls[places[i]]
+        if own[i].returned > until:
+            own[i].returned = INT64_MAX
+    return found
+
+
+def with_key_of(records, tuple values, int64_t call, int64_t until=INT64_MAX):
     """The key of a call, its first argument, and an array of the calls with an equal key.
 
-    None when a call has no key, or when the key is not equal to itself.
+    Only calls that are invoked by ``until`` count. None when one of them has no key, or when the
+    key is not equal to itself.
     """
     cdef const Record* calls = <const Record*>address_of(records)
     cdef int64_t n = len(records)
@@ -68,6 +119,8 @@ def with_key_of(records, tuple values, int64_t call):
     same = np.empty(n, np.int32)
     cdef int32_t* places = <int32_t*>address_of(same)
     for i in range(n):
+        if calls[i].invoked > until:
+            continue
         word = calls[i].arguments[0]
         if not 0 <= word < len(values):
             return None
@@ -107,7 +160,11 @@ cdef class Answers:
         self.values, self.decode = tuple(values), decode
         self.call_class, self.unknown = call_class, unknown
 
-    cpdef int64_t number(self, object state) except -1:
+    def number(self, state) -> int:
+        """The number of a state."""
+        return self.number_of(state)
+
+    cdef int64_t number_of(self, object state) except -1:
         cdef Numbered numbered = None
         cdef PyObject* known
         if self.key_of is None and isinstance(state, Numbered):
@@ -144,7 +201,7 @@ cdef class Answers:
         before, call = self.states[state], self.calls[symbol]
         self.answer_count += 1
         for after in self.step(before, call):
-            number = self.number(after)
+            number = self.number_of(after)
             if count == self.found_room:
                 self.grow()
             self.found[count] = <int32_t>number
@@ -188,12 +245,12 @@ cdef class Answers:
         cdef dict states = {}
         cdef PyObject* known
         cdef bint keyed
-        part = None
+        part = call = None
         for i in range(n):
             place = order[i]
             row_of(&calls[place], by_thread, row)
             keyed = self.keyed and self.kinds[row[0] >> 1] is not None and row[2] >= 0
-            call = self.call_of(row, self.keyed)
+            call = self.next_call(call, row, self.keyed)
             if keyed:
                 part = self.values[row[2]]
             elif self.part_of is not None:
@@ -209,7 +266,9 @@ cdef class Answers:
                 return -1 if <list>after else i
             if deadline_ns != INT64_MAX and monotonic_ns() > deadline_ns:
                 return i
-            states[part] = (<list>after)[0]
+            after = (<list>after)[0]
+            if known is NULL or <object>known is not after:
+                states[part] = after
         return n
 
     def parts_of(self, symbols):
@@ -222,10 +281,11 @@ cdef class Answers:
             parts[i] = self.parts[numbers[i]]
         return found
 
-    def part_among(self, records, symbols, int64_t call):
+    def part_among(self, records, symbols, int64_t call, int64_t until=INT64_MAX):
         """Like part_with(), of any records: those with the same number in ``symbols`` are equal.
 
-        Nothing is learned, so that the calls of other parts cost a question to the model each.
+        Only calls that are invoked by ``until`` count. Nothing is learned, so that the calls of
+        other parts cost a question to the model each.
         """
         cdef const Record* calls = <const Record*>address_of(records)
         cdef const int32_t* numbers = <const int32_t*>address_of(symbols)
@@ -238,6 +298,7 @@ cdef class Answers:
         cdef int32_t number
         if self.part_of is None:
             return None
+        other = None
         row_of(&calls[call], False, row)
         wanted = self.part_of(self.call_of(row, False))
         if wanted is None:
@@ -246,12 +307,15 @@ cdef class Answers:
         found = np.empty(n, np.int32)
         cdef int32_t* places = <int32_t*>address_of(found)
         for i in range(n):
+            if calls[i].invoked > until:
+                continue
             number = numbers[i]
             if not 0 <= number < n:
                 raise IndexError(f"symbol {number} is none of {n} records")
             if known[number] == 0:
                 row_of(&calls[i], False, row)
-                key = self.part_of(self.call_of(row, False))
+                other = self.next_call(other, row, False)
+                key = self.part_of(other)
                 if key is None:
                     return None
                 known[number] = 2
@@ -311,6 +375,32 @@ cdef class Answers:
                 PyTuple_SET_ITEM(arguments, count, value)
                 count += 1
         return new_call(self.call_class, name, arguments, result, row[1])
+
+    # Like call_of(); fills ``call`` again, the one before, if nothing else refers to it.
+    cdef object next_call(self, object call, const int64_t* row, bint inner):
+        cdef int first = 2 + inner
+        cdef int i
+        cdef Py_ssize_t count = 0
+        cdef PyObject* before = <PyObject*>call
+        cdef PyObject* arguments
+        name = self.kinds[row[0] >> 1]
+        if call is None or name is None or not pml_is_own(before):
+            return self.call_of(row, inner)
+        for i in range(first, 5):
+            count += row[i] >= 0
+        arguments = PyTuple_GET_ITEM(before, 1)
+        if PyTuple_GET_SIZE(arguments) != count or count == 0 or not pml_is_own(arguments):
+            return self.call_of(row, inner)
+        count = 0
+        for i in range(first, 5):
+            if row[i] >= 0:
+                pml_fill(arguments, count, self.values[row[i]])
+                count += 1
+        pml_track(arguments)
+        pml_fill(before, 0, name)
+        pml_fill(before, 2, self.unknown if row[0] & 1 else self.values[row[5]])
+        pml_fill(before, 3, row[1])
+        return call
 
     # Enters a new symbol with its part; its call is learned when a search needs it.
     cdef int sort(self, const int64_t* row, Learned* into) except -1:

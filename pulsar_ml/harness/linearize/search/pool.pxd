@@ -24,6 +24,7 @@ cdef struct Pool:
 cdef enum:
     POOL_FULL = -1        # no memory, or above the limit
     SURE = 128            # members that are within every limit
+    MOST_EXPECTED = 4_096 # members for which there is room at once
 
 
 cdef inline uint64_t mixed(uint64_t x) noexcept nogil:
@@ -101,6 +102,28 @@ cdef inline bint pool_grow_bytes(Pool* pool) noexcept nogil:
     pool.bytes = <uint8_t*>grown
     pool.room = room
     return True
+
+
+# Makes room at once for the members that an empty pool will have.
+cdef inline void pool_expect(Pool* pool, int64_t members) noexcept nogil:
+    cdef int64_t slots = 256
+    cdef void* grown
+    if pool.used or pool.slots is not NULL or pool.bytes is not NULL or members > MOST_EXPECTED:
+        return
+    while 3 * slots < 4 * (members + 1):
+        slots *= 2
+    if (members * <int64_t>pool.stride) + 8 * slots > pool.limit:
+        return
+    grown = slots_emptied(NULL, 0, 8 * slots)
+    if grown is NULL:
+        return
+    pool.stamp = max(pool.stamp, <uint32_t>1)
+    pool.slots = <uint64_t*>grown
+    pool.mask = <uint64_t>slots - 1
+    grown = array_resized(NULL, 0, members * <int64_t>pool.stride)
+    if grown is not NULL:
+        pool.bytes = <uint8_t*>grown
+        pool.room = members * <int64_t>pool.stride
 
 
 # The index of the member equal to ``key``, which is added if missing; *entered tells which. The
