@@ -69,6 +69,11 @@ def bound_processes() -> None:
         resource.setrlimit(resource.RLIMIT_NPROC, (most, hard))
 
 
+def threads_here() -> int:
+    """Return the number of threads of this process, also of those that Python does not know."""
+    return psutil.Process().num_threads()
+
+
 def left_behind() -> bool:
     """Reap ended children of this process; return True when others still run."""
     with suppress(ChildProcessError):
@@ -113,12 +118,13 @@ def end(child: int) -> None:
 
     Where this process adopts orphans, every other child of this process ends as well.
     """
-    family = below(child)
+    adopting = adopts()
+    family = [] if adopting else below(child)  # which takes a look at each process of the machine
     end_group(child)
     kill(family)
     with suppress(ChildProcessError):
         os.waitpid(child, 0)
-    if adopts():
+    if adopting:
         end_adopted()
 
 
