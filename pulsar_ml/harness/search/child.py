@@ -16,13 +16,13 @@ import mmap
 import os
 import pickle
 import resource
+import select
 import signal
 import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import wait
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -320,14 +320,15 @@ class Watched:
 
 def listen(watched: Watched, on_result: Callable[[Any], object]) -> None:
     """Receive results until the child is done; raises its exception, or LostError."""
-    sources: list[Any] = [watched.pipe, watched.pidfd]
-    if watched.tail:
-        sources.append(watched.printed)
+    sources = select.poll()
+    for descriptor in (watched.pipe, watched.pidfd, watched.printed):
+        if descriptor >= 0:
+            sources.register(descriptor, select.POLLIN)
     patience = Patience(watched)
     while True:
-        ready = wait(sources, LOOK_SECONDS)
+        ready = {descriptor for descriptor, _ in sources.poll(LOOK_SECONDS * 1000)}
         if watched.printed in ready and not read_tail(watched):
-            sources.remove(watched.printed)
+            sources.unregister(watched.printed)
         over = watched.pidfd in ready
         if over:
             end_group(watched.child)  # a descendant may hold the pipe open
