@@ -38,6 +38,7 @@ class SupervisorLostError(RuntimeError):
 class Forked(ForkProcess):
     """A fork of this process, with the words of ``Popen``."""
 
+    pid: int
     wait = ForkProcess.join
 
 

@@ -135,7 +135,7 @@ def test_a_search_outlives_a_slow_judge() -> None:
 def test_memory_with_which_a_child_began_does_not_count(
     sleeper: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = child.resident(psutil.Process(sleeper))
+    size = child.resident(sleeper)
     limits = Limits(memory=size // 2)
     Watch(sleeper, monkeypatch, limits, inherited=size)
     with pytest.raises(LostError, match=f"more than {size // 2 >> 20} MiB in memory"):
