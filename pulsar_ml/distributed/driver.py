@@ -17,7 +17,7 @@ from pulsar_ml.distributed.session import (
     packed,
     settings,
 )
-from pulsar_ml.distributed.shipping import link_installed, pack
+from pulsar_ml.distributed.shipping import is_installed, link_installed, pack
 from pulsar_ml.distributed.waiting import MASTER_SECONDS, note_on_stderr
 from pulsar_ml.terminal.command_line import DEFAULT_SUITES
 
@@ -68,7 +68,8 @@ def spark_session(
         defaults, conf, scratch=scratch, log=log, work=work, seconds=seconds, note=note
     )
     stack.callback(_stop, session)
-    session.sparkContext.addPyFile(str(pack(scratch / "pulsar_ml_suites.zip", suites)))
+    if not is_installed(suites):
+        session.sparkContext.addPyFile(str(pack(scratch / "pulsar_ml_suites.zip", suites)))
     return session
 
 

@@ -9,16 +9,18 @@ from pathlib import Path
 from pulsar_ml.errors import UsageError
 
 
+def is_installed(registry: str) -> bool:
+    """Return True for suites of pulsar_ml, which executors have."""
+    return registry.startswith("pulsar_ml.")
+
+
 def pack(target: Path, registry: str) -> Path:
     """Writes the zip with the top-level package of ``registry``; equal sources give equal bytes.
 
-    The zip is empty for suites of pulsar_ml, which is installed there. Raises ``UsageError`` when
-    there is no such module.
+    Raises ``UsageError`` when there is no such module.
     """
     with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
-        for root, source in dict.fromkeys(
-            sources(registry.partition(".")[0]) if not registry.startswith("pulsar_ml.") else []
-        ):
+        for root, source in dict.fromkeys(sources(registry.partition(".")[0])):
             entry = zipfile.ZipInfo(source.relative_to(root).as_posix())
             entry.compress_type = zipfile.ZIP_DEFLATED
             archive.writestr(entry, source.read_bytes())

@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 Chunked = tuple[Any, ...]  # the fields of a chunk
 
 BUNCH_ROWS = 1 << 14
+forks = False  # the daemon forked this process with what supervisors of trials import
 MARK = "ExecutorError: "  # how the driver finds the sentence in what Spark reports
 
 
@@ -291,6 +292,7 @@ def runner_for(work: Work) -> Callable[[tuple[Any, ...]], pa.RecordBatch]:
     except UsageError as error:
         raise ExecutorError(f"{where} cannot run this sweep: {error}") from error
     job = Job(work.run_id, work.build_id, options, Limits(**work.limits))
+    isolation().begin()  # before Arrow, whose threads a fork would lose
     attempt = earlier_attempts()
     ends = None if work.ends is None else time.monotonic() + work.ends - time.time()
 
@@ -309,4 +311,4 @@ def isolation() -> Isolation:
     """The isolation of this Python worker, which Spark keeps for many tasks."""
     from pulsar_ml.campaign.trial.isolation import Isolation
 
-    return Isolation(echo=True)
+    return Isolation(echo=True, forks=forks)

@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -216,6 +217,21 @@ def test_a_supervisor_that_was_killed_is_replaced_once() -> None:
         with pytest.raises(SupervisorLostError):
             rows(result, job(), range(3), made_up_trial)
     finally:
+        result.close()
+
+
+def test_the_supervisor_of_a_process_with_threads_is_no_fork() -> None:
+    over = threading.Event()
+    other = threading.Thread(target=over.wait)
+    other.start()
+    result = Isolation(forks=True)
+    try:
+        assert len(rows(result, job(), range(3), made_up_trial)) == 3
+        supervisor = psutil.Process(result._process.pid)  # type: ignore[union-attr]
+        assert supervisor.cmdline() != psutil.Process().cmdline()
+    finally:
+        over.set()
+        other.join()
         result.close()
 
 

@@ -12,42 +12,56 @@ from dataclasses import replace
 from datetime import datetime
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
-from typing import Any
-
-import pyarrow as pa
+from multiprocessing.context import ForkProcess
+from typing import TYPE_CHECKING, Any
 
 from pulsar_ml.campaign.boot import boot_command
 from pulsar_ml.campaign.plan.plan import Chunk
-from pulsar_ml.campaign.store.schema import batch_of
+from pulsar_ml.campaign.trial import supervisor
 from pulsar_ml.campaign.trial.chunk import Job, Trial
 from pulsar_ml.campaign.trial.engines import run_trial
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.supervisor import READY, Order
-from pulsar_ml.harness.search.descendants import end_session
+from pulsar_ml.harness.search.descendants import end_session, threads_here
+
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 ATTEMPTS = 2  # at an order whose supervisor dies
 ENDED = f"the process that supervises trials ended {ATTEMPTS} times"
-SUPERVISOR = "pulsar_ml.campaign.trial.supervisor"
 
 
 class SupervisorLostError(RuntimeError):
     """The process that supervises trials died, and so did its replacement."""
 
 
+class Forked(ForkProcess):
+    """A fork of this process, with the words of ``Popen``."""
+
+    pid: int
+    wait = ForkProcess.join
+
+
 class Isolation:
-    """Runs chunks in a supervisor: a process that starts with the first chunk.
+    """Runs chunks in a supervisor: a process that starts with the first chunk, or before.
 
     Runs one chunk at a time; any thread may call ``close``. The supervisor ends with the thread
     that started it.
     """
 
-    def __init__(self, *, echo: bool = False) -> None:
-        """With ``echo``, output of trials is copied to this process's standard error."""
+    def __init__(self, *, echo: bool = False, forks: bool = False) -> None:
+        """With ``echo``, output of trials is copied to this process's standard error.
+
+        With ``forks`` a supervisor is a fork of this process while that has one thread, and needs
+        to import nothing. Otherwise it is a new interpreter.
+        """
         self._echo = echo
-        self._process: subprocess.Popen[bytes] | None = None
+        self._forks = forks
+        self._process: subprocess.Popen[bytes] | Forked | None = None
         self._pipe: Connection | None = None
         self._closed = False
-        self._started_once = False  # the supervisor came as far as to answer
+        self._awaited = False  # the supervisor has not answered yet
+        self._started_once = False  # it came as far as to answer
 
     def run(
         self,
@@ -67,6 +81,8 @@ class Isolation:
         A trial that ends the supervisor, too, costs its own row alone. Raises what a trial raises,
         and SupervisorLostError when a supervisor does not start or was closed.
         """
+        from pulsar_ml.campaign.store.schema import batch_of
+
         began = time.perf_counter_ns()
         order = Order(suite, chunk, job.of(chunk), trial, self._echo, ends=ends)
         text = b"".join(self._rows(order))
@@ -110,11 +126,18 @@ class Isolation:
             return rows
         return None
 
+    def begin(self) -> None:
+        """Start the supervisor, and do not wait."""
+        if self._pipe is None:
+            self._pipe = self._begun()
+            self._awaited, self._started_once = True, False
+
     def start(self) -> None:
         """Start the supervisor and wait until it has imported what trials need."""
-        if self._pipe is None:
-            self._pipe = self._started()
-            self._started_once = False
+        self.begin()
+        if self._awaited:
+            assert self._pipe is not None
+            self._awaited = False
             with suppress(EOFError, OSError):  # the next request finds that the supervisor is gone
                 self._started_once = self._pipe.recv() == READY
 
@@ -124,11 +147,16 @@ class Isolation:
         self._pipe.send(order)
         return self._pipe.recv()
 
-    def _started(self) -> Connection:
+    def _begun(self) -> Connection:
         ours, theirs = Pipe()
         with theirs:
+            numbers = theirs.fileno(), os.getpid()
+            if self._forks and threads_here() == 1:
+                self._process = Forked(target=supervisor.forked, args=numbers)
+                self._process.start()
+                return ours
             self._process = subprocess.Popen(
-                boot_command(SUPERVISOR, theirs.fileno(), os.getpid()),
+                boot_command(supervisor.__name__, *numbers),
                 pass_fds=[theirs.fileno()],
                 stdin=subprocess.DEVNULL,
                 # NumPy's threads would make forks unsafe.

@@ -9,6 +9,7 @@ JSON each. Nothing that a trial starts outlives it.
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import gc
 import json
 import os
@@ -33,6 +34,7 @@ from pulsar_ml.harness.search.child import (
     Places,
     Send,
     Tail,
+    keep_only,
     nowhere,
     portable,
     watch,
@@ -83,6 +85,14 @@ def main(descriptor: int, parent: int) -> None:
             except Exception as error:
                 answer = portable(error)
             parents.send(answer)
+
+
+def forked(descriptor: int, parent: int) -> None:
+    """Become a supervisor in a fork of a process, of which nothing else stays open."""
+    os.setsid()  # the parent handles Ctrl-C of the terminal
+    faulthandler.disable()
+    keep_only(descriptor, -1)
+    main(descriptor, parent)
 
 
 def fresh_large_blocks() -> None:

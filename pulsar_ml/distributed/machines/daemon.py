@@ -12,7 +12,9 @@ from importlib import import_module
 
 MODULES = (
     "pyspark.worker",
-    "pulsar_ml.campaign.trial.supervisor",
+    "pulsar_ml.campaign.trial.isolation",
+    "pulsar_ml.operations._native",
+    "pulsar_ml.suites.registry",
     "pulsar_ml.distributed.tasks",
 )
 
@@ -31,6 +33,9 @@ def main() -> None:
     load()
     from pyspark.daemon import manager
 
+    from pulsar_ml.distributed import tasks
+
+    tasks.forks = True
     manager()
 
 

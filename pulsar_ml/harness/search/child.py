@@ -16,17 +16,14 @@ import mmap
 import os
 import pickle
 import resource
+import select
 import signal
 import struct
 import sys
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from multiprocessing.connection import wait
-from pathlib import Path
 from typing import Any, TypeVar
-
-import psutil
 
 from pulsar_ml.harness.search.descendants import (
     MOST_PROCESSES,
@@ -55,6 +52,7 @@ JUDGING_SECONDS = 600.0  # of one judge of answers, which has a bound of steps
 MOST_BETWEEN = 1.0  # seconds between two looks that count as time without progress
 TAIL_BYTES = 8192
 MOST_DESCRIPTORS = 1 << 30
+TICKS = os.sysconf("SC_CLK_TCK")  # of processor time, a second
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,7 +193,7 @@ def watch(
     ours, theirs = map(above_standard, os.pipe())
     printed, prints = os.pipe() if tail else (-1, -1)
     parent = os.getpid()
-    inherited = resident(psutil.Process())
+    inherited = resident(parent)
     child = os.fork()
     if child == 0:
         live(work, theirs, key, limits, parent, prints)
@@ -320,14 +318,15 @@ class Watched:
 
 def listen(watched: Watched, on_result: Callable[[Any], object]) -> None:
     """Receive results until the child is done; raises its exception, or LostError."""
-    sources: list[Any] = [watched.pipe, watched.pidfd]
-    if watched.tail:
-        sources.append(watched.printed)
+    sources = select.poll()
+    for descriptor in (watched.pipe, watched.pidfd, watched.printed):
+        if descriptor >= 0:
+            sources.register(descriptor, select.POLLIN)
     patience = Patience(watched)
     while True:
-        ready = wait(sources, LOOK_SECONDS)
+        ready = {descriptor for descriptor, _ in sources.poll(LOOK_SECONDS * 1000)}
         if watched.printed in ready and not read_tail(watched):
-            sources.remove(watched.printed)
+            sources.unregister(watched.printed)
         over = watched.pidfd in ready
         if over:
             end_group(watched.child)  # a descendant may hold the pipe open
@@ -359,7 +358,6 @@ class Patience:
 
     def __init__(self, watched: Watched) -> None:
         self._watched = watched
-        self._process: psutil.Process | None = None
         self._processes = Processes(watched.child)
         self._words: tuple[int, ...] = ()
         self._since = self._next = time.monotonic()
@@ -376,12 +374,10 @@ class Patience:
         if now < self._next + LOOK_SECONDS:
             return
         between, self._next = min(now - self._next, MOST_BETWEEN), now
-        if self._process is None:
-            self._process = psutil.Process(self._watched.child)
         heart, limits = self._watched.heart, self._watched.limits
         if (steps := self._watched.steps(self._watched.child)) != self._steps:
             self._steps, self._stepped = steps, now
-        added = resident(self._process) - self._watched.inherited
+        added = resident(self._watched.child) - self._watched.inherited
         if limits.memory is not None and added > limits.memory:
             raise LostError(MEMORY, f"more than {limits.memory >> 20} MiB in memory", heart)
         if self._processes.too_many():
@@ -399,20 +395,19 @@ class Patience:
                 text = f"the model gave no answer within {JUDGING_SECONDS:g} s"
                 raise LostError(STUCK, text, heart)
             return
-        if limits.cpu is None or not runnable(self._process):
+        if limits.cpu is None or not runnable(self._watched.child):
             self._idle += between
         if self._idle > limits.wall:
             text = f"no execution ended within {limits.wall:g} s"
             raise self._stuck(text, ": the code under test blocks its process", now)
-        elif limits.cpu is not None and cpu_seconds(self._process) - self._busy > limits.cpu:
+        elif limits.cpu is not None and cpu_seconds(self._watched.child) - self._busy > limits.cpu:
             text = f"no execution ended within {limits.cpu:g} s of processor time"
             loops = ": the code under test loops without a step that the engine sees"
             raise self._stuck(text, loops, now)
 
     def _begin_again(self, now: float) -> None:
         """Count the time without progress from now on."""
-        assert self._process is not None
-        self._since, self._idle, self._busy = now, 0.0, cpu_seconds(self._process)
+        self._since, self._idle, self._busy = now, 0.0, cpu_seconds(self._watched.child)
 
     def _stuck(self, text: str, reason: str, now: float) -> LostError:
         """Return the error of a stuck child: a place of Python code replaces the reason."""
@@ -436,6 +431,12 @@ def as_limit_error(error: Exception, watched: Watched) -> Exception:
     )
 
 
+def readable(descriptor: int) -> bool:
+    source = select.poll()
+    source.register(descriptor, select.POLLIN)
+    return bool(source.poll(0))
+
+
 def read_tail(watched: Watched) -> bool:
     """Read the child's output; False when there will be no more."""
     assert watched.tail is not None
@@ -447,32 +448,36 @@ def read_tail(watched: Watched) -> bool:
     return bool(data)
 
 
-def cpu_seconds(process: psutil.Process) -> float:
+def of_kernel(process: int, name: str) -> list[bytes]:
+    """Return the fields of ``/proc/PID/name``, of ``stat`` those after the command.
+
+    There are none when the process is gone, which the pipe reports.
+    """
     try:
-        times = process.cpu_times()
-    except psutil.Error:  # the process is gone: the pipe reports it
-        return 0.0
-    return float(times.user + times.system)
+        with open(f"/proc/{process}/{name}", "rb", 0) as file:
+            return file.read().rpartition(b")")[2].split()
+    except OSError:
+        return []
 
 
-def runnable(process: psutil.Process) -> bool:
+def cpu_seconds(process: int) -> float:
+    fields = of_kernel(process, "stat")
+    return (int(fields[11]) + int(fields[12])) / TICKS if fields else 0.0
+
+
+def runnable(process: int) -> bool:
     """Return True if the process runs or waits for a processor, and not for anything else."""
-    try:
-        return bool(process.status() == psutil.STATUS_RUNNING)
-    except psutil.Error:
-        return False
+    return of_kernel(process, "stat")[:1] == [b"R"]
 
 
-def resident(process: psutil.Process) -> int:
-    try:
-        return int(process.memory_info().rss)
-    except psutil.Error:
-        return 0
+def resident(process: int) -> int:
+    fields = of_kernel(process, "statm")
+    return int(fields[1]) * mmap.PAGESIZE if fields else 0
 
 
 def address_space() -> int:
     """Return the bytes of address space of this process."""
-    return int(Path("/proc/self/statm").read_text().split()[0]) * mmap.PAGESIZE
+    return int(of_kernel(os.getpid(), "statm")[0]) * mmap.PAGESIZE
 
 
 def ended(watched: Watched) -> LostError:
@@ -480,7 +485,7 @@ def ended(watched: Watched) -> LostError:
     # The child may have closed its pipe and still run; killing a process that ended does no harm.
     os.kill(watched.child, signal.SIGKILL)
     how = os.waitid(os.P_PID, watched.child, os.WEXITED | os.WNOWAIT)  # watch() reaps the child
-    while watched.tail and wait([watched.printed], 0) and read_tail(watched):
+    while watched.tail and readable(watched.printed) and read_tail(watched):
         pass
     if how is not None and how.si_code == os.CLD_EXITED and how.si_status == STACK_EXHAUSTED:
         name = "a stack overflow"

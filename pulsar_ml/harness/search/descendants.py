@@ -17,7 +17,6 @@ import signal
 import time
 from collections.abc import Iterable
 from contextlib import suppress
-from pathlib import Path
 
 import psutil
 
@@ -26,6 +25,7 @@ PR_SET_CHILD_SUBREAPER = 36
 PR_GET_CHILD_SUBREAPER = 37
 LIBC = ctypes.CDLL(None)
 MOST_PROCESSES = 64  # that a child may have below it at once
+LOOKS_FOR_COUNT = 10  # of a watch, until it counts the machine's processes in any case
 MOST_TASKS = 2048  # processes and threads above those of the machine, for which the kernel cares
 END_SECONDS = 10.0  # for processes that were killed to be gone
 
@@ -62,11 +62,15 @@ def bound_processes() -> None:
     The kernel counts all of the user's. The bound is so far above those of the whole machine that
     it stops a process that forks without end, and no other.
     """
-    tasks = int(Path("/proc/loadavg").read_text().split()[3].partition("/")[2])
     soft, hard = resource.getrlimit(resource.RLIMIT_NPROC)
-    most = tasks + MOST_TASKS
+    most = tasks_here() + MOST_TASKS
     if soft == resource.RLIM_INFINITY or most < soft:
         resource.setrlimit(resource.RLIMIT_NPROC, (most, hard))
+
+
+def threads_here() -> int:
+    """Return the number of threads of this process, also of those that Python does not know."""
+    return len(os.listdir("/proc/self/task"))
 
 
 def left_behind() -> bool:
@@ -88,21 +92,36 @@ def below(process: int) -> list[psutil.Process]:
         return []
 
 
+def tasks_here() -> int:
+    """Return the number of processes and threads on this machine, which the kernel counts."""
+    with open("/proc/loadavg", "rb", 0) as file:
+        tasks: bytes = file.read().split()[3]
+    return int(tasks.partition(b"/")[2])
+
+
 def processes_here() -> int:
-    """Return the number of processes on this machine, from a look that costs little."""
+    """Return the number of processes on this machine."""
     return sum(name.isdecimal() for name in os.listdir("/proc"))
 
 
 class Processes:
-    """Counts the processes below a child, as soon as the machine has some more than before."""
+    """Counts the processes below a child, as soon as the machine has some more than before.
+
+    Those of the machine are counted as soon as it has more tasks, and from time to time, because
+    threads that end elsewhere may hide some.
+    """
 
     def __init__(self, child: int) -> None:
         self._child = child
-        self._before = processes_here()
+        self._tasks, self._processes = tasks_here(), processes_here()
+        self._looks = 0
 
     def too_many(self) -> int:
         """Return their number when it is above MOST_PROCESSES, else 0."""
-        if processes_here() - self._before <= MOST_PROCESSES // 2:
+        self._looks += 1
+        if tasks_here() - self._tasks <= MOST_PROCESSES // 2 and self._looks % LOOKS_FOR_COUNT:
+            return 0
+        if processes_here() - self._processes <= MOST_PROCESSES // 2:
             return 0
         count = len(below(self._child))
         return count if count > MOST_PROCESSES else 0
@@ -113,12 +132,13 @@ def end(child: int) -> None:
 
     Where this process adopts orphans, every other child of this process ends as well.
     """
-    family = below(child)
+    adopting = adopts()
+    family = [] if adopting else below(child)  # which takes a look at each process of the machine
     end_group(child)
     kill(family)
     with suppress(ChildProcessError):
         os.waitpid(child, 0)
-    if adopts():
+    if adopting:
         end_adopted()
 
 

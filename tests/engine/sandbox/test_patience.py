@@ -15,7 +15,7 @@ import pytest
 from pulsar_ml.campaign.trial.controlled import load_checked
 from pulsar_ml.campaign.trial.trial import CHECKED
 from pulsar_ml.harness.engine import Explorer
-from pulsar_ml.harness.search import child
+from pulsar_ml.harness.search import child, descendants
 from pulsar_ml.harness.search.child import Heart, Limits, LostError, Patience, Watched, nowhere
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.sandbox import call
@@ -135,7 +135,7 @@ def test_a_search_outlives_a_slow_judge() -> None:
 def test_memory_with_which_a_child_began_does_not_count(
     sleeper: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    size = child.resident(psutil.Process(sleeper))
+    size = child.resident(sleeper)
     limits = Limits(memory=size // 2)
     Watch(sleeper, monkeypatch, limits, inherited=size)
     with pytest.raises(LostError, match=f"more than {size // 2 >> 20} MiB in memory"):
@@ -148,3 +148,16 @@ def test_a_child_begins_with_the_memory_of_its_parent(monkeypatch: pytest.Monkey
     large = bytearray(b"x") * (64 << 20)
     child.watch(lambda send: send(large[0]), print)
     assert seen[0].inherited > len(large)
+
+
+def test_processes_are_counted_in_the_end_whatever_threads_ended_elsewhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    many = descendants.MOST_PROCESSES + 1
+    machine = iter([100, 100 + many])
+    monkeypatch.setattr(descendants, "tasks_here", lambda: 1_000)
+    monkeypatch.setattr(descendants, "processes_here", lambda: next(machine))
+    monkeypatch.setattr(descendants, "below", lambda _: [None] * many)
+    watched = descendants.Processes(1)
+    quiet = [0] * (descendants.LOOKS_FOR_COUNT - 1)
+    assert [watched.too_many() for _ in range(descendants.LOOKS_FOR_COUNT)] == [*quiet, many]
