@@ -25,7 +25,8 @@ from pulsar_ml.structures.cached_state cimport CachedState, range_cache_look
 from pulsar_ml.structures.entry cimport (
     Entry as NativeEntry, entry_at, entry_attach_metadata, entry_copy, entry_copy_bytes,
     entry_expect_read, entry_expected_reads, entry_has_callback, entry_length, entry_matches,
-    entry_metadata, entry_new, entry_not_delivered, entry_payload, entry_references, entry_release,
+    entry_metadata, entry_new, entry_not_delivered, entry_payload, entry_pool_keep_payloads,
+    entry_references, entry_release,
     EntryPool,
     read_count_maybe_new,
 )
@@ -41,6 +42,7 @@ from pulsar_ml.structures.payload cimport (
     Payload, payload_bytes, payload_length, payload_new, payload_release, payload_retain,
     payload_slice,
 )
+from pulsar_ml.structures.payload_memory cimport KEPT_PAYLOAD_BYTES
 from pulsar_ml.structures.policy_pass cimport (
     EvictionPass, PolicyRow, PolicySettings, size_pass, time_pass,
 )

@@ -4,11 +4,12 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t, uint32_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    Payload, entry_new, payload_bytes, payload_new, read_count_maybe_new,
+    Payload, entry_new, entry_pool_keep_payloads, payload_bytes, payload_new, read_count_maybe_new,
 )
 from pulsar_ml.structures.eviction_policy cimport (
     EvictionPolicy, eviction_destroy, eviction_init, eviction_run,
 )
+from pulsar_ml.structures.payload_memory cimport KEPT_PAYLOAD_BYTES
 from pulsar_ml.structures.policy_pass cimport (
     EvictionPass, PolicySettings, size_pass, time_pass,
 )
@@ -40,6 +41,7 @@ cdef class Ledgers:
     def __init__(self, int kind, int64_t ledgers, int32_t max_requeue_count=5, int64_t life=0):
         cdef int64_t i
         if (cache_memory_init(&self.memory, CHUNK_BITS, MOST) != PML_OK
+                or entry_pool_keep_payloads(&self.memory.entries, KEPT_PAYLOAD_BYTES) != PML_OK
                 or eviction_init(&self.policy, kind, &self.memory, CHUNK_BITS,
                                  PolicySettings(max_requeue_count, False, life)) != PML_OK):
             raise MemoryError
@@ -76,7 +78,7 @@ cdef class Ledgers:
         cdef int64_t i
         for i in range(count):
             at = position(LEDGER, self.put_so_far // self.n_ledgers)
-            payload = payload_new(length)
+            payload = payload_new(&self.memory.entries.payloads, length)
             memset(payload_bytes(payload), 1, length)
             read_count_maybe_new(&self.memory.entries, expected, &read_count)
             entry = entry_new(&self.memory.entries, at, payload, read_count, False)

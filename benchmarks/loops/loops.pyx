@@ -10,10 +10,10 @@ from libc.string cimport memset
 from posix.time cimport CLOCK_THREAD_CPUTIME_ID, clock_gettime, timespec
 
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_at, entry_copy, entry_copy_chained, entry_new, entry_payload,
-    entry_pool_destroy,
-    entry_pool_init, entry_release, entry_release_chained, entry_retain, payload_bytes, payload_new,
-    payload_release, payload_retain, read_count_maybe_new,
+    Entry, EntryChain, EntryPool, Payload, entry_at, entry_chain, entry_copy, entry_copy_chained,
+    entry_give_chain, entry_new, entry_payload, entry_pool_destroy, entry_pool_init,
+    entry_pool_keep_payloads, entry_release, entry_release_chained, entry_retain, payload_bytes,
+    payload_new, payload_retain, read_count_maybe_new,
 )
 from pulsar_ml.structures.entry_wrapper cimport (
     EntryWrapper, wrapper_at, wrapper_clear, wrapper_fill, wrapper_read, wrapper_recycle,
@@ -30,6 +30,11 @@ from pulsar_ml.structures.object_pool cimport (
 )
 from pulsar_ml.structures.eviction_policy cimport (
     EvictionPolicy, eviction_destroy, eviction_init, eviction_run,
+)
+from pulsar_ml.structures.payload cimport payload_release_chained
+from pulsar_ml.structures.payload_memory cimport (
+    KEPT_PAYLOAD_BYTES, BlockChain, PayloadMemory, payload_memory_destroy, payload_memory_give,
+    payload_memory_give_all, payload_memory_init, payload_memory_take,
 )
 from pulsar_ml.structures.policy_pass cimport (
     EvictionPass, PolicySettings, size_pass, time_pass,
@@ -114,6 +119,7 @@ cdef class World:
 
     def __init__(self, int32_t max_requeue_count=5, int kind=0):
         if (cache_memory_init(&self.memory, CHUNK_BITS, MOST) != PML_OK
+                or entry_pool_keep_payloads(&self.memory.entries, KEPT_PAYLOAD_BYTES) != PML_OK
                 or eviction_init(&self.policy, kind, &self.memory, CHUNK_BITS,
                                  PolicySettings(max_requeue_count, False, INT64_MAX)) != PML_OK):
             raise MemoryError
@@ -137,7 +143,7 @@ cdef class World:
     cdef bint put_one(
         self, int64_t ledger, int64_t entry_id, uint32_t length, int64_t now, int32_t expected
     ) noexcept nogil:
-        cdef Payload* payload = payload_new(length)
+        cdef Payload* payload = payload_new(&self.memory.entries.payloads, length)
         cdef uint32_t entry
         cdef uint32_t read_count
         memset(payload_bytes(payload), 1, length)
@@ -232,7 +238,7 @@ cdef class World:
         """
         cdef int64_t start, i, at = 0
         cdef uint32_t entry, copy
-        cdef PoolChain chain = PoolChain(0, 0)
+        cdef EntryChain chain = entry_chain()
         with nogil:
             start = thread_ns()
             for i in range(count):
@@ -241,7 +247,7 @@ cdef class World:
                 copy = entry_copy_chained(&self.memory.entries, entry, True, &chain)
                 entry_release(&self.memory.entries, entry, 1)
                 entry_release_chained(&self.memory.entries, copy, 1, &chain)
-            pool_give_all(&self.memory.entries.entries, &chain)
+            entry_give_chain(&self.memory.entries, &chain)
             start = thread_ns() - start
         return start
 
@@ -299,7 +305,8 @@ cdef class World:
         cdef int64_t[5] spent
         cdef int64_t group, first, start
         cdef MapNear near = MapNear(0, 0)
-        cdef PoolChain released = PoolChain(0, 0)
+        cdef EntryChain released = entry_chain()
+        cdef BlockChain freed = BlockChain(NULL, NULL, 0, 0)
         cdef PoolChain dropped = PoolChain(0, 0)
         cdef EntryPool* pool = &self.memory.entries
         cdef MpscQueue* queue = &self.policy.base.intake.queue
@@ -330,11 +337,12 @@ cdef class World:
                 for i in range(BATCH):
                     entry_retain(pool, entries[i])
                     entry_release_chained(pool, entries[i], 2, &released)
-                pool_give_all(&pool.entries, &released)
+                entry_give_chain(pool, &released)
                 spent[2] += monotonic_ns() - start
                 start = monotonic_ns()
                 for i in range(BATCH):
-                    payload_release(payloads[i])
+                    payload_release_chained(&pool.payloads, payloads[i], &freed)
+                payload_memory_give_all(&pool.payloads, &freed)
                 spent[3] += monotonic_ns() - start
                 start = monotonic_ns()
                 for i in range(BATCH):

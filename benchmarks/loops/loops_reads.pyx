@@ -110,7 +110,8 @@ cdef int64_t run(int64_t count, int requests) except -1:
             # The storage's work is not the structure's.
             began = monotonic_ns()
             for n in range(RANGE):
-                entries[n] = entry_new(&bench.entries, position(1, n), payload_new(1), 0, True)
+                entries[n] = entry_new(
+                    &bench.entries, position(1, n), payload_new(&bench.entries.payloads, 1), 0, True)
             prepared += monotonic_ns() - began
             pending_reads_complete(&bench.reads, bench.token, PENDING_DELIVERED, entries, RANGE)
         start = monotonic_ns() - start - prepared

@@ -29,7 +29,7 @@ def put(CacheObject cache, int64_t first, int64_t count, uint32_t length, int ex
     with nogil:
         start = monotonic_ns()
         for i in range(first, first + count):
-            payload = payload_new(length)
+            payload = payload_new(&owner.memory.entries.payloads, length)
             memset(payload_bytes(payload), 1, length)
             read_count_maybe_new(&owner.memory.entries, expected, &read_count)
             entry = entry_new(&owner.memory.entries, position(LEDGER, i), payload, read_count, False)

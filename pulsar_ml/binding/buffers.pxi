@@ -137,7 +137,7 @@ cdef class BufferSlice:
 
     def __dealloc__(self):
         if self.payload is not NULL:
-            payload_release(self.payload)
+            payload_release(&self.owner.memory.entries.payloads, self.payload)
 
     def __bool__(self) -> bool:
         """True, also for one without bytes; see ``len()``."""

@@ -29,8 +29,8 @@ cdef Entry copy_over(MemoryShare share, uint32_t handle):
     return entry
 
 
-cdef Payload* copied(const Py_buffer* view) noexcept nogil:
-    cdef Payload* payload = payload_new(<uint32_t>view.len)
+cdef Payload* copied(NativeMemory owner, const Py_buffer* view) noexcept nogil:
+    cdef Payload* payload = payload_new(&owner.memory.entries.payloads, <uint32_t>view.len)
     if payload is not NULL:
         memcpy(payload_bytes(payload), view.buf, <size_t>view.len)
     return payload
@@ -48,7 +48,7 @@ cdef uint32_t entry_over(
     if read_count_maybe_new(&owner.memory.entries, expected, &read_count):
         handle = entry_new(&owner.memory.entries, at, payload, read_count, counts_read)
     if not handle:
-        payload_release(payload)
+        payload_release(&owner.memory.entries.payloads, payload)
         if read_count:
             read_count_release(&owner.memory.entries.read_counts, read_count)
     return handle
@@ -71,11 +71,11 @@ cdef uint32_t new_entry(
         if view.len > INT32_MAX:
             raise InvalidSizeError(f"an entry of {view.len} bytes is too large; at most {INT32_MAX}")
         if view.len <= SHORT_ENTRY:
-            handle = entry_over(owner, at, copied(&view), expected, counts_read)
+            handle = entry_over(owner, at, copied(owner, &view), expected, counts_read)
         else:
             with nogil:
                 native_enter()
-                handle = entry_over(owner, at, copied(&view), expected, counts_read)
+                handle = entry_over(owner, at, copied(owner, &view), expected, counts_read)
                 native_leave()
     finally:
         PyBuffer_Release(&view)

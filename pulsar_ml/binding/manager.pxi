@@ -449,6 +449,8 @@ cdef class NativeMemory:
             raise AllocationError("no native memory for a cache manager")
         status = cache_memory_init(self.memory, CHUNK_BITS, MOST_OBJECTS)
         if status == PML_OK:
+            status = entry_pool_keep_payloads(&self.memory.entries, KEPT_PAYLOAD_BYTES)
+        if status == PML_OK:
             status = eviction_init(
                 self.policy, policy, self.memory, CHUNK_BITS, PolicySettings(0, False, 0))
         check_status(status, position(0, 0))

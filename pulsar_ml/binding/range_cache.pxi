@@ -129,7 +129,7 @@ cdef class RangeCache:
                 fence_seq_cst()
                 closed = u32_load_acquire(&self.closed_mark) != 0
                 while i < places.count and not closed:
-                    handle = entry_over(self.owner, at[i], copied(&views[i]), expected, False)
+                    handle = entry_over(self.owner, at[i], copied(self.owner, &views[i]), expected, False)
                     if not handle:
                         status = Status.PML_NO_MEMORY
                         break

@@ -26,6 +26,7 @@ from pulsar_ml.operations.eviction_policy cimport eviction_policy_subject
 from pulsar_ml.operations.inflight_limiter cimport inflight_limiter_subject
 from pulsar_ml.operations.mpsc_queue cimport mpsc_queue_subject
 from pulsar_ml.operations.object_pool cimport object_pool_subject
+from pulsar_ml.operations.payload_memory cimport payload_memory_subject
 from pulsar_ml.operations.pending_reads cimport pending_reads_subject
 from pulsar_ml.operations.position_map cimport position_map_subject
 from pulsar_ml.operations.range_cache cimport range_cache_subject
@@ -98,6 +99,7 @@ cdef dict all_subjects():
     add_subject(subjects, refcount_subject)
     add_subject(subjects, stamped_lock_subject)
     add_subject(subjects, object_pool_subject)
+    add_subject(subjects, payload_memory_subject)
     add_subject(subjects, mpsc_queue_subject)
     add_subject(subjects, read_count_subject)
     add_subject(subjects, entry_subject)

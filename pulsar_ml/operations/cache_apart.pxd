@@ -101,13 +101,13 @@ cdef inline Position apart_at(int64_t number) noexcept nogil:
 
 # A new entry of a position, not cached yet; 0 without memory.
 cdef inline uint32_t apart_entry(ApartCache* apart, int64_t number) noexcept nogil:
-    cdef Payload* payload = payload_new(8)
+    cdef Payload* payload = payload_new(&apart.memory.entries.payloads, 8)
     cdef uint32_t entry
     if payload is NULL:
         return 0
     entry = entry_new(&apart.memory.entries, apart_at(number), payload, 0, False)
     if not entry:
-        payload_release(payload)
+        payload_release(&apart.memory.entries.payloads, payload)
     return entry
 
 

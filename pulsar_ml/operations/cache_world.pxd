@@ -202,7 +202,7 @@ cdef inline Payload* world_bytes(CacheWorld* world, uint32_t length, int64_t inc
     cdef ReceiveBuffer* buffer
     cdef Payload* payload = NULL
     if incarnation & 1:
-        return payload_new(length)
+        return payload_new(&world.memory.entries.payloads, length)
     buffer = receive_buffer_new(&world.memory.buffers, length + SLACK)
     if buffer is not NULL:
         receive_buffer_append(buffer, length)
@@ -317,11 +317,11 @@ cdef inline uint32_t world_entry(
     if payload is NULL:
         return 0
     if not read_count_maybe_new(&world.memory.entries, <int32_t>expected_reads, &read_count):
-        payload_release(payload)
+        payload_release(&world.memory.entries.payloads, payload)
         return 0
     entry = entry_new(&world.memory.entries, world_position(world, key), payload, read_count, False)
     if not entry:
-        payload_release(payload)
+        payload_release(&world.memory.entries.payloads, payload)
         if read_count:
             read_count_release(&world.memory.entries.read_counts, read_count)
         return 0
@@ -332,7 +332,7 @@ cdef inline uint32_t world_entry(
     me.n_entries += 1
     me.entry_sum += incarnation
     if payload_words(payload)[1] & 1:
-        world_keep(me, payload)
+        world_keep(world, me, payload)
     return entry
 
 
@@ -343,11 +343,11 @@ cdef inline bint world_can_keep(const WorldThread* me) noexcept nogil:
     return before is NULL or i32_load_acquire(&before.references) == 1
 
 
-cdef inline void world_keep(WorldThread* me, Payload* payload) noexcept nogil:
+cdef inline void world_keep(CacheWorld* world, WorldThread* me, Payload* payload) noexcept nogil:
     cdef int64_t place = me.n_entries % KEPT
     refcount_retain(&payload.references)
     if me.kept[place] is not NULL:
-        payload_release(me.kept[place])
+        payload_release(&world.memory.entries.payloads, me.kept[place])
     me.kept[place] = payload
 
 
@@ -465,7 +465,7 @@ cdef inline void world_release_kept(CacheWorld* world) noexcept nogil:
     for thread in range(world.n_threads):
         for i in range(KEPT):
             if world.threads[thread].kept[i] is not NULL:
-                payload_release(world.threads[thread].kept[i])
+                payload_release(&world.memory.entries.payloads, world.threads[thread].kept[i])
                 world.threads[thread].kept[i] = NULL
 
 

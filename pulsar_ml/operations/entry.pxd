@@ -20,13 +20,13 @@ from pulsar_ml.operations.support cimport (
     violate,
 )
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, Payload, entry_at, entry_attach_metadata, entry_copy, entry_copy_chained,
-    entry_has_callback, entry_has_expected_reads, entry_matches, entry_metadata, entry_new,
-    entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init, entry_read_count,
-    entry_references, entry_release, entry_release_chained, entry_retain, payload_bytes, payload_length,
-    payload_new, payload_release, read_count_maybe_new,
+    Entry, EntryChain, EntryPool, Payload, entry_at, entry_attach_metadata, entry_chain, entry_copy,
+    entry_copy_chained, entry_give_chain, entry_has_callback, entry_has_expected_reads, entry_matches,
+    entry_metadata, entry_new, entry_on_deallocate, entry_payload, entry_pool_destroy, entry_pool_init,
+    entry_pool_keep_payloads, entry_read_count, entry_references, entry_release, entry_release_chained,
+    entry_retain, payload_bytes, payload_length, payload_new, payload_release, read_count_maybe_new,
 )
-from pulsar_ml.structures.object_pool cimport PoolChain, pool_give_all, pool_in_use
+from pulsar_ml.structures.object_pool cimport pool_in_use
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.read_count cimport (
     read_count_at, read_count_mark_read, read_count_release, read_count_retain, read_count_value,
@@ -86,6 +86,10 @@ cdef inline void* entry_create(const int64_t* settings, int32_t threads) noexcep
         release(run)
         return NULL
     run.pool.counts_of_4 = settings[2] != 0
+    if entry_pool_keep_payloads(&run.pool, settings[4]) != PML_OK:
+        entry_pool_destroy(&run.pool)
+        release(run)
+        return NULL
     if settings[3] and not entry_share(run):
         entry_destroy(run)
         return NULL
@@ -195,20 +199,20 @@ cdef inline void entry_begin(
     cdef uint64_t pattern = mix(serial)
     cdef uint32_t handle, i
     cdef uint32_t read_count = ~<uint32_t>0     # until the call says which
-    cdef Payload* payload = payload_new(length)
+    cdef Payload* payload = payload_new(&run.pool.payloads, length)
     result.status = EN_NO_MEMORY
     if payload is NULL:
         return
     for i in range(length):
         payload_bytes(payload)[i] = entry_byte(pattern, i)
     if not read_count_maybe_new(&run.pool, <int32_t>call.arguments[1], &read_count):
-        payload_release(payload)
+        payload_release(&run.pool.payloads, payload)
         return
     i64_store_relaxed(&run.expected[read_count], call.arguments[1])
     u64_store_relaxed(&run.family[read_count], serial)
     handle = entry_new(&run.pool, entry_position(serial), payload, read_count, call.arguments[2] != 0)
     if not handle:
-        payload_release(payload)
+        payload_release(&run.pool.payloads, payload)
         if read_count:
             read_count_release(&run.pool.read_counts, read_count)
         return
@@ -246,7 +250,7 @@ cdef inline void entry_try_stale(
 
 # A copy, every second time in the place of another one that was released meanwhile.
 cdef inline uint32_t entry_copy_for(EntryRun* run, uint32_t handle, bint counts) noexcept nogil:
-    cdef PoolChain chain = PoolChain(0, 0)
+    cdef EntryChain chain = entry_chain()
     cdef uint32_t copy
     if handle & 1:
         return entry_copy(&run.pool, handle, counts)
@@ -254,7 +258,7 @@ cdef inline uint32_t entry_copy_for(EntryRun* run, uint32_t handle, bint counts)
     if copy:
         entry_release_chained(&run.pool, copy, 1, &chain)
         copy = entry_copy_chained(&run.pool, handle, counts, &chain)
-        pool_give_all(&run.pool.entries, &chain)
+        entry_give_chain(&run.pool, &chain)
     return copy
 
 
@@ -453,6 +457,7 @@ cdef inline void entry_subject(SubjectTable* table) noexcept nogil:
     table_setting(table, b"limit", 2, EN_MOST_HANDLES)
     table_setting(table, b"counts_of_4", 0, 1)
     table_setting(table, b"shared", 0, 1)
+    table_setting(table, b"kept", 0, 1 << 20)
     operation = table_operation(table, EN_NEW, b"new", 3, 0)
     operation_argument(operation, b"bytes", 0, EN_MOST_BYTES)
     operation_argument(operation, b"expected", 0, 3)

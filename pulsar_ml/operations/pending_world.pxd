@@ -155,7 +155,7 @@ cdef inline uint64_t storage_pattern(int64_t ledger, int64_t entry_id) noexcept 
 # An entry as it comes from the storage, or 0 without memory. Positions that are never delivered
 # have no expected reads.
 cdef inline uint32_t storage_entry(PendingRun* run, int64_t ledger, int64_t entry_id) noexcept nogil:
-    cdef Payload* payload = payload_new(8)
+    cdef Payload* payload = payload_new(&run.entries.payloads, 8)
     cdef uint64_t pattern = storage_pattern(ledger, entry_id)
     cdef uint32_t read_count = 0
     cdef uint32_t entry
@@ -167,7 +167,7 @@ cdef inline uint32_t storage_entry(PendingRun* run, int64_t ledger, int64_t entr
         read_count_retain(&run.entries.read_counts, read_count)
     entry = entry_new(&run.entries, position(ledger, entry_id), payload, read_count, True)
     if not entry:
-        payload_release(payload)
+        payload_release(&run.entries.payloads, payload)
         if read_count:
             read_count_release(&run.entries.read_counts, read_count)
     return entry

@@ -180,7 +180,7 @@ cdef inline void buffer_cut(
     if payload is not NULL:
         handle = entry_new(&run.pool, entry_position(serial), payload, 0, False)
         if not handle:
-            payload_release(payload)
+            payload_release(&run.pool.payloads, payload)
     if not handle:
         buffer.filled = start
         result.status = RB_NO_MEMORY

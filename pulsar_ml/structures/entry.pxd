@@ -34,8 +34,8 @@
 from libc.stdint cimport int32_t, int64_t, uint32_t
 
 from pulsar_ml.structures.object_pool cimport (
-    Pool, PoolChain, pool_at, pool_chain, pool_destroy, pool_give, pool_init, pool_place, pool_take,
-    pool_take_chained,
+    Pool, PoolChain, pool_at, pool_chain, pool_destroy, pool_give, pool_give_all, pool_init,
+    pool_place, pool_take, pool_take_chained,
 )
 from pulsar_ml.structures.parsed_value cimport (
     PAYLOAD_IS_PARSED, Metadata, ReleaseValue, metadata_new, share_metadata, share_payload, share_release,
@@ -44,6 +44,9 @@ from pulsar_ml.structures.parsed_value cimport (
 from pulsar_ml.structures.payload cimport (
     Payload, payload_bytes, payload_copy, payload_length, payload_new, payload_release, payload_retain,
     payload_slice, payload_source,
+)
+from pulsar_ml.structures.payload_memory cimport (
+    BlockChain, PayloadMemory, payload_memory_destroy, payload_memory_give_all, payload_memory_init,
 )
 from pulsar_ml.structures.position cimport Position, position
 from pulsar_ml.structures.read_count cimport (
@@ -90,19 +93,28 @@ cdef struct Entry:          # 32 bytes
     pml_u32 extra
 
 
+# Entries, and memory of payloads, that one thread gives back together.
+cdef struct EntryChain:
+    PoolChain entries
+    BlockChain blocks
+
+
 cdef struct EntryPool:
-    Pool entries
-    Pool read_counts
-    Pool callbacks
     # Read counts as Pulsar 4.2.4 has them: an entry of which no read was expected at first has none
     # and gets none, and marks go below zero. Constant once entries exist.
     bint counts_of_4
+    Pool entries
+    Pool read_counts
+    Pool callbacks
+    PayloadMemory payloads
 
 
-# limit: most entries, at most EXTRA_HANDLE.
+# limit: most entries, at most EXTRA_HANDLE. Nothing of released payloads is kept: see
+# entry_pool_keep_payloads.
 cdef inline Status entry_pool_init(EntryPool* pool, uint32_t chunk_bits, uint32_t limit) noexcept nogil:
     cdef Status status
     pool.counts_of_4 = False
+    payload_memory_init(&pool.payloads, 0)
     status = pool_init(&pool.entries, sizeof(Entry), <size_t>&(<Entry*>NULL).payload,
                        chunk_bits, limit)
     if status == PML_OK:
@@ -118,6 +130,16 @@ cdef inline void entry_pool_destroy(EntryPool* pool) noexcept nogil:
     pool_destroy(&pool.entries)
     pool_destroy(&pool.read_counts)
     pool_destroy(&pool.callbacks)
+    payload_memory_destroy(&pool.payloads)
+
+
+# Keeps at most these bytes of released payloads for new ones. Before entries exist.
+cdef inline Status entry_pool_keep_payloads(EntryPool* pool, int64_t most) noexcept nogil:
+    return payload_memory_init(&pool.payloads, most)
+
+
+cdef inline EntryChain entry_chain() noexcept nogil:
+    return EntryChain(PoolChain(0, 0), BlockChain(NULL, NULL, 0, 0))
 
 
 cdef inline Entry* entry_at(const EntryPool* pool, uint32_t handle) noexcept nogil:
@@ -158,14 +180,14 @@ cdef inline void entry_start(
 # holds a reference to the original. A dispatch copy counts its read when it is released. Both share
 # a handler from here, made now if no read was expected: later expectations are of both.
 cdef inline uint32_t entry_copy(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
-    cdef PoolChain chain = PoolChain(0, 0)
+    cdef EntryChain chain = entry_chain()
     return entry_copy_chained(pool, handle, counts_read, &chain)
 
 
 # entry_copy, which takes the entry from a chain of the caller's while that has one: a dispatcher's,
 # in which entry_release_chained left copies, needs no exchange with the pool for the next ones.
 cdef inline uint32_t entry_copy_chained(
-    EntryPool* pool, uint32_t handle, bint counts_read, PoolChain* chain
+    EntryPool* pool, uint32_t handle, bint counts_read, EntryChain* chain
 ) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef uint32_t read_count = entry_hold_reads(pool, handle, True)
@@ -173,7 +195,7 @@ cdef inline uint32_t entry_copy_chained(
     cdef uint32_t copy
     if not read_count and not pool.counts_of_4:
         return 0
-    copy = pool_take_chained(&pool.entries, chain)
+    copy = pool_take_chained(&pool.entries, &chain.entries)
     if not copy:
         if read_count:
             read_count_release(&pool.read_counts, read_count)
@@ -188,7 +210,7 @@ cdef inline uint32_t entry_copy_chained(
 # It has no parsed value: that may point into the bytes that it was parsed from.
 cdef inline uint32_t entry_copy_bytes(EntryPool* pool, uint32_t handle, bint counts_read) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
-    cdef Payload* payload = payload_copy(entry_payload(entry))
+    cdef Payload* payload = payload_copy(&pool.payloads, entry_payload(entry))
     cdef uint32_t read_count
     cdef uint32_t copy = 0
     if payload is NULL:
@@ -199,7 +221,7 @@ cdef inline uint32_t entry_copy_bytes(EntryPool* pool, uint32_t handle, bint cou
         if not copy and read_count:
             read_count_release(&pool.read_counts, read_count)
     if not copy:
-        payload_release(payload)
+        payload_release(&pool.payloads, payload)
     return copy
 
 
@@ -281,34 +303,42 @@ cdef inline ReleaseResult entry_release(
     EntryPool* pool, uint32_t handle, int32_t references
 ) noexcept nogil:
     cdef ReleaseResult result = refcount_release(&entry_at(pool, handle).references, references)
+    cdef BlockChain blocks = BlockChain(NULL, NULL, 0, 0)
     if result == RELEASED_LAST:
-        entry_deallocate(pool, entry_at(pool, handle))
+        entry_deallocate(pool, entry_at(pool, handle), &blocks)
+        payload_memory_give_all(&pool.payloads, &blocks)
         pool_give(&pool.entries, handle)
     return result
 
 
-# entry_release, but an entry that was released by this goes to a chain, which the caller gives to
-# pool.entries.
+# entry_release, but an entry that was released by this, and the memory of its payload, join a
+# chain, which the caller gives back by entry_give_chain.
 cdef inline ReleaseResult entry_release_chained(
-    EntryPool* pool, uint32_t handle, int32_t references, PoolChain* chain
+    EntryPool* pool, uint32_t handle, int32_t references, EntryChain* chain
 ) noexcept nogil:
     cdef Entry* entry = entry_at(pool, handle)
     cdef ReleaseResult result = refcount_release(&entry.references, references)
     if result == RELEASED_LAST:
-        entry_deallocate(pool, entry)
-        pool_chain(chain, handle, &entry.payload)
+        entry_deallocate(pool, entry, &chain.blocks)
+        pool_chain(&chain.entries, handle, &entry.payload)
     return result
 
 
+# Gives a chain back, which is empty afterwards.
+cdef inline void entry_give_chain(EntryPool* pool, EntryChain* chain) noexcept nogil:
+    payload_memory_give_all(&pool.payloads, &chain.blocks)
+    pool_give_all(&pool.entries, &chain.entries)
+
+
 # Everything but the way to the pool, by the thread whose release was the last.
-cdef inline void entry_deallocate(EntryPool* pool, Entry* entry) noexcept nogil:
+cdef inline void entry_deallocate(EntryPool* pool, Entry* entry, BlockChain* blocks) noexcept nogil:
     cdef uint32_t read_count = entry_reads(pool, entry)
     cdef uint32_t extra = u32_load_relaxed(&entry.extra)
     if read_count and extra & EXTRA_COUNTS_READ:
         read_count_mark_read(&pool.read_counts, read_count, pool.counts_of_4)
     if extra & EXTRA_IS_CALLBACK:
         entry_run_callback(pool, extra & EXTRA_HANDLE)
-    share_release(i64_load_acquire(&entry.payload))
+    share_release(&pool.payloads, i64_load_acquire(&entry.payload), blocks)
     if read_count:
         read_count_release(&pool.read_counts, read_count)
     entry.ledger_id = -1

@@ -13,7 +13,8 @@
 
 from libc.stdint cimport int64_t
 
-from pulsar_ml.structures.payload cimport Payload, payload_release, payload_retain
+from pulsar_ml.structures.payload cimport Payload, payload_release_chained, payload_retain
+from pulsar_ml.structures.payload_memory cimport BlockChain, PayloadMemory
 from pulsar_ml.structures.refcount cimport (
     RELEASED_LAST, refcount_publish, refcount_release, refcount_retain,
 )
@@ -86,8 +87,9 @@ cdef inline void share_retain(int64_t share) noexcept nogil:
         payload_retain(<Payload*>share)
 
 
-cdef inline void share_release(int64_t share) noexcept nogil:
+# Memory of a payload that this released joins the chain.
+cdef inline void share_release(PayloadMemory* memory, int64_t share, BlockChain* chain) noexcept nogil:
     if share & PAYLOAD_IS_PARSED:
         share = metadata_release(share_metadata(share))
     if share:
-        payload_release(<Payload*>share)
+        payload_release_chained(memory, <Payload*>share, chain)

@@ -5,13 +5,16 @@
 # Invariants   PA-1 (I2, I19) the bytes do not change once their creator shared them, and stay while
 #              any reference is held.
 # Ordering     Fields and bytes are plain: written before the payload is shared. See refcount.pxd.
-# Reclamation  The memory goes with the last reference, and with a slice its reference to the
+# Reclamation  The memory goes back with the last reference, and with a slice its reference to the
 #              receive buffer.
 # Not promised A position for the bytes: that is the entry's.
 
 from libc.stdint cimport uint32_t
 from libc.string cimport memcpy
 
+from pulsar_ml.structures.payload_memory cimport (
+    BlockChain, PayloadMemory, payload_memory_chain, payload_memory_give_all, payload_memory_take,
+)
 from pulsar_ml.structures.receive_buffer cimport (
     ReceiveBuffer, receive_buffer_bytes, receive_buffer_release, receive_buffer_retain,
 )
@@ -41,11 +44,16 @@ cdef enum:
     PAYLOAD_LEAST = 16
 
 
+# Bytes of memory of one that is no slice. Never less than a slice takes: as much as the smallest
+# block of an allocator has.
+cdef inline size_t payload_block(uint32_t length) noexcept nogil:
+    return sizeof(Payload) + max(<size_t>length, <size_t>PAYLOAD_LEAST)
+
+
 # Uninitialised bytes with one reference, or NULL. The creator fills them before it shares them. At
 # most INT32_MAX bytes.
-cdef inline Payload* payload_new(uint32_t length) noexcept nogil:
-    # Never less than a slice takes: as much as the smallest block of an allocator has.
-    cdef Payload* payload = <Payload*>allocate(sizeof(Payload) + max(<size_t>length, <size_t>PAYLOAD_LEAST))
+cdef inline Payload* payload_new(PayloadMemory* memory, uint32_t length) noexcept nogil:
+    cdef Payload* payload = <Payload*>payload_memory_take(memory, payload_block(length))
     if payload is not NULL:
         payload.length_and_mark = length
         refcount_publish(&payload.references)
@@ -67,8 +75,8 @@ cdef inline Payload* payload_slice(ReceiveBuffer* source, uint32_t start, uint32
 
 # A copy of a payload's bytes in memory of its own, with one reference, or NULL
 # (managedLedgerCacheCopyEntries).
-cdef inline Payload* payload_copy(Payload* payload) noexcept nogil:
-    cdef Payload* copy = payload_new(payload_length(payload))
+cdef inline Payload* payload_copy(PayloadMemory* memory, Payload* payload) noexcept nogil:
+    cdef Payload* copy = payload_new(memory, payload_length(payload))
     if copy is not NULL:
         memcpy(payload_bytes(copy), payload_bytes(payload), payload_length(payload))
     return copy
@@ -95,11 +103,22 @@ cdef inline void payload_retain(Payload* payload) noexcept nogil:
     refcount_retain(&payload.references)
 
 
-cdef inline void payload_release(Payload* payload) noexcept nogil:
+cdef inline void payload_release(PayloadMemory* memory, Payload* payload) noexcept nogil:
+    cdef BlockChain chain = BlockChain(NULL, NULL, 0, 0)
+    payload_release_chained(memory, payload, &chain)
+    payload_memory_give_all(memory, &chain)
+
+
+# payload_release, but memory that this released joins a chain: see payload_memory_chain.
+cdef inline void payload_release_chained(
+    PayloadMemory* memory, Payload* payload, BlockChain* chain
+) noexcept nogil:
     cdef ReceiveBuffer* source
     # Alone, the caller needs no exchange: a reference can only come from one that is held.
     if refcount_alone(&payload.references) or refcount_release(&payload.references, 1) == RELEASED_LAST:
         source = payload_source(payload)
-        if source is not NULL:
-            receive_buffer_release(source)
+        if source is NULL:
+            payload_memory_chain(memory, payload, payload_block(payload_length(payload)), chain)
+            return
+        receive_buffer_release(source)
         release(payload)

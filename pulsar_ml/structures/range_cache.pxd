@@ -28,7 +28,7 @@ from libc.stdint cimport int64_t, uint32_t, uint64_t
 from libc.string cimport memset
 
 from pulsar_ml.structures.entry cimport (
-    Entry, EntryPool, entry_adopt_reads, entry_at, entry_forget_access,
+    Entry, EntryChain, EntryPool, entry_adopt_reads, entry_at, entry_forget_access, entry_give_chain,
     entry_hold_reads, entry_is_at, entry_matches, entry_payload,
     entry_pool_destroy, entry_pool_init, entry_read_count, entry_references, entry_release,
     entry_release_chained, entry_retain, payload_source,
@@ -43,7 +43,7 @@ from pulsar_ml.structures.map_pages cimport (
 from pulsar_ml.structures.monitor cimport monitor_enter, monitor_leave
 from pulsar_ml.structures.mpsc_queue cimport MpscQueue, mpsc_offer
 from pulsar_ml.structures.object_pool cimport (
-    Pool, PoolChain, pool_at, pool_destroy, pool_give, pool_give_all, pool_init, pool_take,
+    Pool, pool_at, pool_destroy, pool_give, pool_init, pool_take,
 )
 from pulsar_ml.structures.policy_intake cimport PolicyIntake, Touch
 from pulsar_ml.structures.position cimport Position, position
@@ -104,7 +104,7 @@ cdef struct Removed:
     int64_t entries
     int64_t bytes
     MapNear near
-    PoolChain released      # entries whose last reference was the cache's
+    EntryChain released     # entries whose last reference was the cache's
 
 
 # Memory and life ---------------------------------------------------------------------------------
@@ -428,7 +428,7 @@ cdef inline void range_cache_unlink(
 # Gives back the places in the map and the entries of a removal: many by one exchange.
 cdef inline void range_cache_settle(CacheMemory* memory, Removed* removed) noexcept nogil:
     map_leave_near(&memory.map, &removed.near)
-    pool_give_all(&memory.entries.entries, &removed.released)
+    entry_give_chain(&memory.entries, &removed.released)
 
 
 # Removes up to most_entries of [first, last] and takes them off the size; the cursor goes on from

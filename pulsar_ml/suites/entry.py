@@ -10,7 +10,13 @@ SUITE = Suite(
     subject="entry",
     model="pulsar_ml.specs.entry",
     summary="Entries that threads make, copy, parse, retain by stale handles, pass on and release.",
-    settings={"chunk_bits": (0, 2), "limit": (4, 64), "counts_of_4": (0, 1), "shared": (0, 1)},
+    settings={
+        "chunk_bits": (0, 2),
+        "limit": (4, 64),
+        "counts_of_4": (0, 1),
+        "shared": (0, 1),
+        "kept": (0, 200),
+    },
     threads=4,
     operations=6000,
     # Three threads and many passes: else few short programs share an entry.

@@ -11,6 +11,7 @@ STRUCTURES: tuple[str, ...] = (
     "refcount",
     "stamped_lock",
     "object_pool",
+    "payload_memory",
     "mpsc_queue",
     "read_count",
     "entry",

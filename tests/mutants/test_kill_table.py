@@ -146,20 +146,6 @@ def test_reports_of_the_true_core_and_of_equivalent_mutants_are_false_alarms(
     assert not false_alarms(results(tmp_path, CORE, False), [CORE])
 
 
-def test_reports_of_the_sanitizer_about_a_fence_do_not_count(tmp_path: Path) -> None:
-    cell = replace(next(iter(results(tmp_path, MUTANT, True).cells.values())), technique="tsan")
-    table = results(tmp_path, MUTANT, False)
-    table.cells[cell.key] = cell
-    for fenced, wrong in ((False, ["X1"]), (True, [])):
-        same = Case(
-            "X1", replace(MUTANT.mutant, equivalent="No caller can tell.", fenced=fenced), "X1"
-        )
-        assert [one.case for one in false_alarms(table, [same])] == wrong
-    assert "The thread sanitizer does not understand fences and reports it (1/1 seeds)" in page(
-        table, [same], []
-    )
-
-
 def without_ages(text: str) -> str:
     """A page without the section that depends on the sources of the day."""
     start = text.index(SOURCES)

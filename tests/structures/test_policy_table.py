@@ -72,7 +72,7 @@ NEW_ROW = "        sparing_row,\n"
 BROKER = """
 from libc.stdint cimport INT64_MAX, int64_t, uint32_t
 
-from pulsar_ml.structures.entry cimport entry_new, payload_new
+from pulsar_ml.structures.entry cimport Payload, entry_new, payload_new
 from pulsar_ml.structures.eviction_policy cimport (
     EvictionPolicy, eviction_destroy, eviction_init, eviction_policies, eviction_row, eviction_run,
 )
@@ -103,13 +103,15 @@ def left_after(int64_t number, int64_t entries, int64_t freed):
     cdef RangeCache* cache
     cdef MapCursor cursor
     cdef EvictionPass run = size_pass(freed, 1)
+    cdef Payload* payload
     cdef int64_t i
     assert cache_memory_init(&memory, 4, 1 << 10) == PML_OK
     assert eviction_init(&policy, number, &memory, 4, PolicySettings(0, False, 0)) == PML_OK
     cache = range_cache_new(&memory, &policy.base.intake)
     for i in range(entries):
+        payload = payload_new(&memory.entries.payloads, 1)
         range_cache_put(cache, position(1, i),
-                        entry_new(&memory.entries, position(1, i), payload_new(1), 0, False), 1, i)
+                        entry_new(&memory.entries, position(1, i), payload, 0, False), 1, i)
     eviction_run(&policy, &run, 1000)
     left = [i for i in range(entries) if range_cache_exists(cache, position(1, i))]
     cursor = range_cache_cursor(position(0, 0), position(INT64_MAX, INT64_MAX))

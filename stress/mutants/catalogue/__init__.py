@@ -14,6 +14,7 @@ FILES: tuple[str, ...] = (
     "object_pool",
     "mpsc_queue",
     "read_count",
+    "payload_memory",
     "entry",
     "parsed_value",
     "receive_buffer",

@@ -39,8 +39,6 @@ class Mutant:
         helper: functions to put before the changed function.
         cimports: declarations that the new text needs.
         equivalent: the reason why the mutant behaves like the true core; "": it does not.
-        fenced: true if a fence is the reason. The thread sanitizer does not understand fences, so
-            its reports of such a mutant mean nothing.
     """
 
     id: str
@@ -63,4 +61,3 @@ class Mutant:
     settings: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     strategy: str = "portfolio"
     equivalent: str = ""
-    fenced: bool = False

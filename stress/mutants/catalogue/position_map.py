@@ -195,11 +195,8 @@ if seen == 0:
     return map_put_if_absent(map, at, handle, place)
 """,
         suite="range_cache",
-        breaks="I38, I9",
+        breaks="I30",
         cimports="from pulsar_ml.sync.atomics cimport u32_cas_weak_relaxed",
-        equivalent="The put holds the wrapper's write section, which began with a release fence: a reader of "
-        "the slot that reads the wrapper's word reads a locked one, or a later one.",
-        fenced=True,
     ),
     Mutant(
         id="M09b",

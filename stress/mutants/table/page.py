@@ -66,8 +66,6 @@ Of {total:,} results {present:,} were of the present sources when this page was 
 
 COLUMNS = tuple(TECHNIQUES.values())
 
-SANITIZER_COLUMN = "tsan"  # the technique that does not understand fences
-
 
 def survivors(results: Results, chosen: Iterable[Case]) -> list[Case]:
     """Mutants that were tried and that no technique found, without the equivalent ones."""
@@ -84,17 +82,13 @@ def cells_of(results: Results, case: Case) -> list[Cell]:
 
 
 def false_alarms(results: Results, chosen: Iterable[Case]) -> list[Cell]:
-    """Cells in which the true core, or an equivalent mutant, was reported.
-
-    Reports of the thread sanitizer about a mutant that is equivalent by a fence do not count.
-    """
+    """Cells in which the true core, or an equivalent mutant, was reported."""
     return [
         cell
         for case in chosen
         if case.selected is None or case.mutant.equivalent
         for cell in cells_of(results, case)
         if cell.found
-        and not (case.selected and case.mutant.fenced and cell.technique == SANITIZER_COLUMN)
     ]
 
 
@@ -231,20 +225,9 @@ def exceptions(results: Results, mutants: Sequence[Case]) -> str:
     if equivalent := [case for case in mutants if case.mutant.equivalent]:
         text += "\n## Equivalent mutants\n\n" + head("mutant", "change", "why it changes nothing")
         for case in equivalent:
-            text += row(case.label, case.mutant.title, why_equivalent(results, case))
+            text += row(case.label, case.mutant.title, case.mutant.equivalent)
     text += "\n## Not in the catalogue\n\n" + head("bug", "why")
     return text + "".join(row(*line) for line in EXCLUDED.items())
-
-
-def why_equivalent(results: Results, case: Case) -> str:
-    """The reason for a mutant's equivalence, and the thread sanitizer's report if it has one."""
-    cell = results.cells.get((case.label, SANITIZER_COLUMN))
-    if not case.mutant.fenced or cell is None or not cell.found:
-        return case.mutant.equivalent
-    return (
-        f"{case.mutant.equivalent} The thread sanitizer does not understand fences and reports it "
-        f"({counted(cell)} seeds), which means nothing here."
-    )
 
 
 def true_core(results: Results, cores: Sequence[Case]) -> str:
