@@ -15,6 +15,7 @@ class Model:
     """The number of blocks that each thread holds."""
 
     scarce = False
+    allocates = frozenset({"take", "take_large"})
     weak: ClassVar[Mapping[str, str]] = {}
 
     def __init__(self, settings: Mapping[str, int], threads: int) -> None:
@@ -39,8 +40,8 @@ class Model:
     def concurrent(
         self, operation: str, arguments: Sequence[int], *, thread: int = 0, result: Answer
     ) -> bool:
-        if self.scarce and result == answer(NO_MEMORY, self.held[thread]):
-            return True
+        if operation in self.allocates and result == answer(NO_MEMORY, self.held[thread]):
+            return self.scarce and self.held[thread] < MOST_HELD
         return self.step(operation, arguments, thread=thread) == result
 
     def canonical(self) -> object:

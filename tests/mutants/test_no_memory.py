@@ -125,7 +125,8 @@ def test_a_mistake_without_memory_is_found(mutant: Mutant) -> None:
     def work() -> tuple[bool, bool]:
         select_mutant(module, mutant.id)
         with_fault = search(module, suite, MOST_SEEDS, FAULTS)
-        without = search(module, suite, SEEDS, ())
+        seeds = MOST_SEEDS if mutant.id in FULL_POOLS else SEEDS
+        without = search(module, suite, seeds, ())
         return with_fault is not None, without is not None
 
     assert call(work) == (True, mutant.id in FULL_POOLS)

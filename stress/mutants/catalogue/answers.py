@@ -95,7 +95,7 @@ if at.ledger_id == 1:
         old="""
 if not read_count and not pool.counts_of_4:
     return 0
-copy = pool_take_chained(&pool.entries, chain)
+copy = pool_take_chained(&pool.entries, &chain.entries)
 """,
         new="""
 if not read_count and not pool.counts_of_4:
@@ -103,7 +103,7 @@ if not read_count and not pool.counts_of_4:
 if read_count and not counts_read:
     read_count_release(&pool.read_counts, read_count)
     return 0
-copy = pool_take_chained(&pool.entries, chain)
+copy = pool_take_chained(&pool.entries, &chain.entries)
 """,
         suite="entry",
         breaks=BREAKS,

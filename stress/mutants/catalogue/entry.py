@@ -154,12 +154,13 @@ cdef inline Payload* point_into_source(Payload* payload, Payload* copy) noexcept
         origin="port",
         file="structures/payload.pxd",
         old="""
-if source is not NULL:
-    receive_buffer_release(source)
+receive_buffer_release(source)
+release(payload)
 """,
         new="""
-if source is not NULL and payload_length(payload):
+if payload_length(payload):
     receive_buffer_release(source)
+release(payload)
 """,
         suite="receive_buffer",
         breaks="I17",

@@ -128,10 +128,14 @@ if chain.size == 0:
         title="what another thread keeps out is lost",
         origin="port",
         file=FILE,
-        old="cdef KeptBlock* dropped = chain.first",
+        old="""
+if dropped is NULL:
+    return
+""",
         new="""
-cdef KeptBlock* dropped = chain.first
-if dropped is not NULL and u32_load_relaxed(&memory.busy) != 0:
+if dropped is NULL:
+    return
+if u32_load_relaxed(&memory.busy) != 0:
     chain.first = NULL
     chain.last = NULL
     chain.blocks = 0
