@@ -105,9 +105,11 @@ class WithRows(click.Command):
             with formatter.section(f"Rows of {name}"):
                 formatter.write_text(" ".join((module.__doc__ or "").split("\n\n")[0].split()))
                 formatter.write_paragraph()
-                formatter.write_dl(
-                    [(row.name, described(row)) for row in module.BENCHMARKS], col_max=50
-                )
+                # Rows beside a peer that is not here are left out.
+                if module.BENCHMARKS:
+                    formatter.write_dl(
+                        [(row.name, described(row)) for row in module.BENCHMARKS], col_max=50
+                    )
 
 
 def described(row: Benchmark) -> str:

@@ -191,7 +191,7 @@ cdef inline void payload_memory_check_kept(PayloadMemoryRun* run, PmlViolation* 
     cdef int32_t thread, i
     if run.memory.first is NULL:
         return
-    for size in range(BLOCK_SIZES):
+    for size in range(<uint32_t>BLOCK_SIZES):
         block = run.memory.first[size]
         # A list with a ring in it ends, too: it has more bytes than are counted.
         while block is not NULL and kept <= run.memory.bytes:

@@ -227,6 +227,15 @@ def test_the_help_of_a_structure_says_what_its_rows_are() -> None:
     assert "Rows of" not in CliRunner().invoke(main, ["--help"]).stdout
 
 
+def test_the_help_of_rows_that_need_an_absent_peer_tells_what_they_are(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(spark, "BENCHMARKS", ())
+    done = CliRunner().invoke(main, ["spark", "--help"])
+    assert done.exit_code == 0, done.output
+    assert "Rows of spark" in done.stdout
+
+
 def test_rows_that_share_measurements_have_those_of_the_same_repeat() -> None:
     turns = spark.Turns(lambda repeat: {"one": repeat, "two": 10 * repeat})
     one, two = turns.row("one"), turns.row("two")
