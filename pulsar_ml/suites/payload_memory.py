@@ -9,11 +9,16 @@ SUITE = Suite(
     name="payload_memory",
     subject="payload_memory",
     model="pulsar_ml.specs.payload_memory",
-    summary="Blocks of several sizes, taken and given back by all threads; few are kept, or none.",
-    # From nothing to more than threads can hold: blocks are found, dropped, and asked for anew.
-    settings={"most": (0, 400)},
+    summary="Blocks of several sizes, taken and given back by all threads, of which few are kept.",
+    # From less than a block to more than threads hold: blocks are found, dropped, asked for anew.
+    settings={"most": (1, 400)},
     threads=4,
     operations=8000,
     invariants=named("BM-1 BM-2 BM-3"),
-    controlled=ControlledSize(sources=("take",)),
+    controlled=ControlledSize(
+        sources=("take",),
+        operations=(4, 8),
+        mix={"take": 10, "take_large": 2, "give": 4, "give_chain": 5, "read": 1},
+        lives=(("take", "take", "give_chain", "take", "read"),),
+    ),
 )
