@@ -232,7 +232,7 @@ cdef inline void payload_memory_subject(SubjectTable* table) noexcept nogil:
     operation = table_operation(table, PM_TAKE, b"take", 10, 0)
     operation_argument(operation, b"bytes", 16, 80)
     operation = table_operation(table, PM_TAKE_LARGE, b"take_large", 1, 0)
-    operation_argument(operation, b"bytes", 4064, 4112)
+    operation_argument(operation, b"large", 4064, 4112)
     operation = table_operation(table, PM_GIVE, b"give", 5, 0)
     operation_argument(operation, b"which", 0, PM_MOST_HELD - 1)
     operation = table_operation(table, PM_GIVE_CHAIN, b"give_chain", 2, 0)

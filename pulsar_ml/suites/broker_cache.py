@@ -47,14 +47,15 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         settings={
-            "keys": (4, 128),
+            "keys": (4, 32),
             "caches": (1, 3),
             "max_requeue": (0, 5),
             "max_size": (0, 4096),
         },
         kinds=("policy",),
         lives=(
-            ("put", "remove_range", "put"),
+            ("put", "read_range", "remove_range", "put"),
+            ("put", "get", "remove_range", "put"),
             ("put", "dispatch", "drop"),
             ("put", "put", "free", "put"),
             ("put", "hold", "release", "clear"),

@@ -61,11 +61,12 @@ SUITE = Suite(
         },
         # A few puts fill the cache.
         settings={"max_size": (0, 300)},
-        spans={"max_size": (0, 300)},
+        spans={"max_size": (0, 120)},
         kinds=("policy",),
         lives=(
             ("put", "put", "evict"),
             ("put", "put", "free", "put"),
+            ("put", "tick"),
             ("put", "configure", "put"),
             ("configure", "put", "tick"),
             ("put", "tick", "configure"),

@@ -19,6 +19,9 @@ SUITE = Suite(
         sources=("take",),
         operations=(4, 8),
         mix={"take": 10, "take_large": 2, "give": 4, "give_chain": 5, "read": 1},
+        # Blocks of two sizes, of which most are kept.
+        settings={"most": (32, 400)},
+        spans={"bytes": (16, 40)},
         lives=(("take", "take", "give_chain", "take", "read"),),
     ),
 )

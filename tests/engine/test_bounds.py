@@ -253,6 +253,15 @@ def test_a_wait_that_has_no_end_ends_the_execution(name: str, kind: str) -> None
     assert runs.statistics()["executions"] == 1
 
 
+def test_the_trace_of_a_loop_of_plain_accesses_is_bounded() -> None:
+    runs = explorer("plain_spin", mode="c11", races=False)
+    runs.again(0)
+    assert runs.end() == "endless loop"
+    trace = runs.trace()
+    assert (1 << 16) < len(trace) < (1 << 16) + 100
+    assert trace[-1]["op"] == "read"
+
+
 # docs/engine.md, Limits, names these numbers.
 @pytest.mark.parametrize(
     ("name", "mode", "bound", "spins", "executions"),

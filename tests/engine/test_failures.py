@@ -13,7 +13,8 @@ from pulsar_ml.errors import BadRecordError
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.shrink import shrink
+from pulsar_ml.harness.search.shrink import Shrinker, shrink
+from pulsar_ml.harness.subjects.program import Program
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
 PREEMPTION, READ = 0, 1
@@ -122,3 +123,17 @@ def test_a_search_that_was_interrupted_by_another_campaign_refuses_to_go_on() ->
     explorer("counter", mode="sc").run(0, 1)
     with pytest.raises(RuntimeError, match="cannot go on"):
         search.run(3, 3)
+
+
+def test_shrinking_what_runs_without_end_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("pulsar_ml.harness.search.shrink.MOST_ENDLESS", 2)
+    subject = programs().SUBJECTS["endless"]
+    found = failure_of("endless")
+    state = Shrinker(subject, found)
+    program = Program.from_json(found.program)
+    for left in (True, False):
+        assert state.attempt(program, found.decisions) is not None
+        assert bool(state.left) == left
+    assert state.attempt(program, found.decisions) is None  # nothing was tried
+    assert state.executions == 2
+    assert shrink(found, subject).kind == "endless loop"

@@ -19,6 +19,7 @@ from pulsar_ml.harness.engine import CHOICES, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.search.failure import (
     BLOCKED,
+    ENDLESS,
     WRONG_ANSWERS,
     Decision,
     Failure,
@@ -31,6 +32,7 @@ from pulsar_ml.harness.subjects.subject import Subject
 Item = TypeVar("Item")
 FRESH = 400  # random executions of a smaller program
 SEARCHED = 20_000  # executions of a search with fewer preemptions
+MOST_ENDLESS = 20  # executions that the engine ends by the clock, each after about half a second
 THREAD_CHOICE = 0
 VALUE_CHOICE = CHOICES.index("value")
 LEAK = "leak"
@@ -40,7 +42,7 @@ LEAK = "leak"
 class Shrinker:
     """The smallest failure so far, and the number of executions that it took to find.
 
-    After ``budget`` executions nothing more is tried.
+    After ``budget`` executions, or MOST_ENDLESS that ended as ENDLESS, nothing more is tried.
     """
 
     subject: Subject
@@ -49,10 +51,18 @@ class Shrinker:
     budget: int | None = None
     judge: Judge | None = None
     by_program: bool | None = None  # of a leak: whether a thread of the program allocated it
+    endless: int = 0
 
     @property
     def left(self) -> int:
+        if self.endless >= MOST_ENDLESS:
+            return 0
         return SEARCHED if self.budget is None else max(0, self.budget - self.executions)
+
+    def count(self, explorer: Explorer, executions: int) -> None:
+        """Count executions, of which only the last one may have failed."""
+        self.executions += executions
+        self.endless += explorer.failed() and explorer.failure()["kind"] == ENDLESS
 
     def attempt(
         self, program: Program, decisions: Sequence[Decision], *, fresh: int = 0
@@ -77,7 +87,7 @@ class Shrinker:
             self.subject, program, strategy="replay", decisions=tuple(decisions), **options
         )
         explorer.again(0)
-        self.executions += 1
+        self.count(explorer, 1)
         if (found := self.same(explorer, 0, options, self.refusal(explorer))) is not None:
             return found
         if not fresh:
@@ -91,10 +101,10 @@ class Shrinker:
             **options,
         )
         done = 0
-        while done < fresh:
+        while done < fresh and self.left:
             count, refused = run_judged(explorer, done, fresh - done, self.judge)
             done += count
-            self.executions += count
+            self.count(explorer, count)
             if not explorer.failed() and not refused:
                 break
             if refused or explorer.failure()["kind"] == self.best.kind:
@@ -307,7 +317,7 @@ def search_fewer(state: Shrinker) -> None:
             stores=state.best.stores,
         )
         count, refused = run_judged(explorer, 0, min(SEARCHED, state.left), state.judge)
-        state.executions += count
+        state.count(explorer, count)
         if not explorer.failed() and not refused:
             continue
         explorer.again(0)

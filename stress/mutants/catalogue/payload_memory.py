@@ -74,6 +74,16 @@ return True
         mode="c11",
     ),
     Mutant(
+        id="BM-largest",
+        title="a block one step above the largest size is kept",
+        origin="port",
+        file=FILE,
+        old="return memory.first is not NULL and size < BLOCK_SIZES",
+        new="return memory.first is not NULL and size <= BLOCK_SIZES",
+        suite="payload_memory",
+        breaks="BM-1",
+    ),
+    Mutant(
         id="BM-sizes",
         title="blocks of two sizes join one chain",
         origin="port",

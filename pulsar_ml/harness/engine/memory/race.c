@@ -134,6 +134,22 @@ static inline int is_now(Access access, const Thread *t, uint32_t now)
     return access.clock == now && access.thread == t->number;
 }
 
+/* Of plain accesses without a step between them a trace has the first so many, and the last one: a
+ * thread that never comes to its next step would fill the memory. */
+enum { PLAIN_EVENTS = 1 << 16 };
+SHARED struct { uint32_t step, count; } plain_run;
+
+static void bound_plain_run(void)
+{
+    if (plain_run.step != E.step || n_events == 0) {
+        plain_run.step = E.step;
+        plain_run.count = 0;
+    } else if (++plain_run.count > PLAIN_EVENTS && events[n_events - 1].step == E.step &&
+               (events[n_events - 1].op == OP_READ || events[n_events - 1].op == OP_WRITE)) {
+        n_events--;
+    }
+}
+
 /* A read's value is known where the address is certainly mapped; then `before` is 1. */
 static __attribute__((noinline)) void trace_plain(Thread *t, EngineOp op, uintptr_t address, uint32_t width,
                                                   uint64_t pc)
@@ -143,6 +159,7 @@ static __attribute__((noinline)) void trace_plain(Thread *t, EngineOp op, uintpt
     int32_t at;
     if (known)
         raw_read(address, width, &value, &high);
+    bound_plain_run();
     at = trace_event(t, op, address, (int)width, value, pc);
     if (at >= 0)
         events[at].before = (uint64_t)known;
