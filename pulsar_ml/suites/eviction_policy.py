@@ -22,15 +22,28 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         kinds=("policy",),
+        # Passes beside each other, and what changes the lists that they walk.
+        mix={
+            "put": 40,
+            "free": 24,
+            "expire": 20,
+            "get": 8,
+            "remove_range": 8,
+            "two_passes": 8,
+            "hold": 4,
+            "dispatch": 4,
+            "configure": 4,
+        },
         # A few calls put a few entries: passes end and stop among them. A chunk of
         # the pool has room for 16 caches.
         spans={
-            "slice": (1, 3), "age": (0, 3), "bytes": (40, 300), "other": (0, 300), "caches": (8, 20),
+            "slice": (1, 2), "age": (0, 1), "bytes": (40, 300), "other": (0, 300), "caches": (8, 20),
         },
         lives=(
             ("put", "put", "put", "free", "expire"),
             ("put", "put", "expire", "free", "put"),
             ("put", "get", "free", "put"),
+            ("put", "put", "remove_range", "free"),
             ("put", "put", "configure", "free"),
             ("open_close", "put", "free", "open_close"),
             ("put", "put", "put", "put", "put", "two_passes"),

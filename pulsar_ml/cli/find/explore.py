@@ -38,8 +38,8 @@ from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.trust import trust_words
 
-SEEDS = 500
-EXECUTIONS = 200
+SEEDS = 1_500
+EXECUTIONS = 64  # of each program: mistakes that few programs contain are rarer than others
 
 
 @new_command(

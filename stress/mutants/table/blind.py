@@ -10,6 +10,7 @@ from pulsar_ml.campaign.trial.guidance import Guide
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
+from pulsar_ml.cli.find.explore import EXECUTIONS
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject
@@ -76,19 +77,19 @@ def hunt_guided(module: ModuleType, suite: Suite, *, seed: int, budget: int) -> 
 
     Programs are scouted before they are explored, half of those that are explored are made from
     earlier ones that showed something new, and invariants, races, leaks and the model's verdict all
-    count.
+    count. Executions of programs that are scouted count when they fail, as in the command.
     """
     subject = module.SUBJECTS[suite.subject]
     judge = judge_of(suite.model)
     guide = Guide(subject, suite, NEXT_SEED * seed, TrialOptions())
     spent = 0
-    for one in guide.programs(budget // PER_PROGRAM):
+    for one in guide.programs(budget // EXECUTIONS):
         if spent >= budget:
             break
         done = explore(
             subject,
             one.program,
-            executions=one.executions(PER_PROGRAM),
+            executions=one.executions(EXECUTIONS),
             seed=NEXT_SEED * seed,
             reuse=REUSE,
             judge=judge.brief if judge else None,
@@ -96,7 +97,8 @@ def hunt_guided(module: ModuleType, suite: Suite, *, seed: int, budget: int) -> 
             **one.steering,
         )
         guide.learn(one.program)
-        spent += done.executions
+        if not one.scouted or done.failure is not None:
+            spent += done.executions
         if done.failure is not None:
             return Hunt(spent, done.failure)
     return Hunt(spent, None)

@@ -16,6 +16,7 @@ from typing import Any
 from pulsar_ml.campaign.trial.judging import judge_of as model_judge
 from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
+from pulsar_ml.cli.find.explore import EXECUTIONS, SEEDS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import STUCK, Limits, LostError
 from pulsar_ml.harness.search.failure import Failure
@@ -297,7 +298,7 @@ TECHNIQUES: Mapping[str, Technique] = {
             summary="`pulsar-ml explore` with its usual settings: guided programs in mode c11, by "
             "all of these oracles. For what the columns before it rarely find or miss.",
             unit="executions",
-            budget=100_000,
+            budget=SEEDS * EXECUTIONS,
             build=ENGINE,
             attempt=guided,
             core_times=1,
