@@ -27,8 +27,8 @@ def wrong() -> tuple[str, ...]:
 def test_the_true_core_is_clean_and_says_what_that_means() -> None:
     done = pulsar_ml("explore", "refcount", "--seeds", "3", "--seed", "1", "--unguided")
     assert done.returncode == 0, done.stderr
-    assert "refcount: 600 executions of 3 programs" in done.stdout
-    assert "a failure of these programs is rarer than 1 in 200 executions" in done.stdout
+    assert "refcount: 192 executions of 3 programs" in done.stdout
+    assert "a failure of these programs is rarer than 1 in 64 executions" in done.stdout
 
 
 def test_one_thread_exercises_nothing() -> None:

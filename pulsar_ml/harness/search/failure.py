@@ -36,8 +36,7 @@ VERSION = 1
 KIND = "pulsar_ml failure"
 SHORT = "pml1."
 MOST_BYTES = 16 << 20  # length of a failure as text; the engine's largest programs stay far below
-BLOCKED = "blocked call"  # an end of an execution that takes seconds each time
-ENDLESS = "endless loop"  # one that takes half a second of the processor
+BLOCKED, ENDLESS = "blocked call", "endless loop"  # ends that take a while each time
 # Failures whose last step is an access to the memory in question.
 AT_LOCATIONS = ("data race", "use after free", "out of bounds", "uninitialised read")
 # Why an execution of the same build ends without its failure.
