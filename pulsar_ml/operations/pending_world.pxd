@@ -230,8 +230,8 @@ cdef inline bint storage_pick(PendingRun* run, int64_t which, StorageRead* read)
 
 
 # Answers a read: 0 and 1 rightly, 2 with a failure, 3 without the last entry, 4 from the last to
-# the first with foreign entries and one twice, 5 with foreign entries in the place of the first, 6
-# with a failure and entries, 7 with nothing. Whether the answer was taken.
+# the first with foreign entries and one twice, 5 with foreign entries in the place of the first and
+# the last one twice, 6 with a failure and entries, 7 with nothing. Whether the answer was taken.
 cdef inline bint storage_answer(PendingRun* run, const StorageRead* read, int64_t kind) noexcept nogil:
     cdef uint32_t[40] entries
     cdef int64_t[40] ids
@@ -254,10 +254,10 @@ cdef inline bint storage_answer(PendingRun* run, const StorageRead* read, int64_
         ids[count] = last - (i - first) if kind == 4 else i
         count += 1
     if kind == 4 or kind == 5:
-        # 2^32 further, another ledger, beyond either end, and for 4 a position that was there.
-        for i in range(5 if kind == 4 else 4):
+        # 2^32 further, another ledger, beyond either end, and a position that was there.
+        for i in range(5 if kind == 4 or read.last > read.first else 4):
             ledgers[count] = read.ledger if i != 1 else 1 - read.ledger
-            ids[count] = read.first
+            ids[count] = read.last if i == 4 and kind == 5 else read.first
             if i == 0:
                 ids[count] += <int64_t>1 << 32
             elif i == 2:

@@ -22,7 +22,7 @@ from pulsar_ml.harness.engine import SAMPLERS, SEARCHES, STEP_LIMIT, Explorer
 from pulsar_ml.harness.judges.oracle import Judge, run_judged
 from pulsar_ml.harness.replays.repeats import recheck
 from pulsar_ml.harness.search.child import Limits, LostError
-from pulsar_ml.harness.search.failure import Failure, capture
+from pulsar_ml.harness.search.failure import ENDLESS, Failure, capture
 from pulsar_ml.harness.search.partition import (
     Left,
     Part,
@@ -275,15 +275,16 @@ def explore(
     memory model: "c11", "tso" or "sc". ``strategy`` is one of :data:`STRATEGIES`; ``part`` is the
     part of a search to explore, by default the whole. ``judge`` is called once for each history and
     returns why its answers are wrong, or "". With ``answers_only`` such answers are the only
-    failure, and executions that fail otherwise are skipped. ``reuse`` decides whether the allocator
-    hands freed memory out again at once ("reuse"), keeps it back to notice late accesses
-    ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are events that may happen
-    besides: "timeout", "spurious", "no_memory" and others of FAULTS. ``on_batch`` gets the number
-    of executions so far after each batch, about five times a second, and ``on_left`` an estimate
-    how much a search with reduction has yet to do, unless it is ``isolated``. ``look`` is called
-    behind 32, 64, 128, ... executions, the last of which was made again and has its trace; if it
-    returns true, the exploration ends. ``is_known`` says of a failure whether it is known: a sample
-    goes on behind it, up to MOST_MET times; a search ends, for its proof would lack that execution.
+    failure, and executions that fail otherwise are skipped, but one without end is the last.
+    ``reuse`` decides whether the allocator hands freed memory out again at once ("reuse"), keeps it
+    back to notice late accesses ("quarantine"), or lets the seed decide ("mixed"). ``faults`` are
+    events that may happen besides: "timeout", "spurious", "no_memory" and others of FAULTS.
+    ``on_batch`` gets the number of executions so far after each batch, about five times a second,
+    and ``on_left`` an estimate how much a search with reduction has yet to do, unless it is
+    ``isolated``. ``look`` is called behind 32, 64, 128, ... executions, the last of which was made
+    again and has its trace; if it returns true, the exploration ends. ``is_known`` says of a
+    failure whether it is known: a sample goes on behind it, up to MOST_MET times; a search ends,
+    for its proof would lack that execution.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may
@@ -398,7 +399,8 @@ def search(
                 break
             on_batch(done)
             continue
-        if explorer.statistics()["exhausted"] or count == 0:
+        endless = explorer.end() == ENDLESS  # of an execution that is passed over
+        if explorer.statistics()["exhausted"] or count == 0 or endless:
             break
         if not explorer.failed():
             if explorer.strategy not in SEARCHES:

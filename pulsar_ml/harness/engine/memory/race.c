@@ -134,20 +134,18 @@ static inline int is_now(Access access, const Thread *t, uint32_t now)
     return access.clock == now && access.thread == t->number;
 }
 
-/* Of plain accesses without a step between them a trace has the first so many, and the last one: a
- * thread that never comes to its next step would fill the memory. */
+/* Of plain accesses in a row without a step between them, a trace has the first so many and the last
+ * one: a thread that never comes to its next step would fill the memory. */
 enum { PLAIN_EVENTS = 1 << 16 };
-SHARED struct { uint32_t step, count; } plain_run;
 
 static void bound_plain_run(void)
 {
-    if (plain_run.step != E.step || n_events == 0) {
-        plain_run.step = E.step;
-        plain_run.count = 0;
-    } else if (++plain_run.count > PLAIN_EVENTS && events[n_events - 1].step == E.step &&
-               (events[n_events - 1].op == OP_READ || events[n_events - 1].op == OP_WRITE)) {
+    SHARED int64_t first; /* event of those in a row */
+    const EngineEvent *last = &events[n_events - 1];
+    if (n_events == 0 || last->step != E.step || (last->op != OP_READ && last->op != OP_WRITE))
+        first = n_events;
+    else if (n_events - first > PLAIN_EVENTS)
         n_events--;
-    }
 }
 
 /* A read's value is known where the address is certainly mapped; then `before` is 1. */
