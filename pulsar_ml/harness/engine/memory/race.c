@@ -134,8 +134,8 @@ static inline int is_now(Access access, const Thread *t, uint32_t now)
     return access.clock == now && access.thread == t->number;
 }
 
-/* Of plain accesses in a row without a step between them, a trace has the first so many and the last
- * one: a thread that never comes to its next step would fill the memory. */
+/* Of plain accesses in a row without a step between them, a trace has the first so many and the
+ * last one: a thread that never comes to its next step would fill the memory. */
 enum { PLAIN_EVENTS = 1 << 16 };
 
 static void bound_plain_run(void)
