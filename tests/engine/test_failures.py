@@ -13,7 +13,7 @@ from pulsar_ml.errors import BadRecordError
 from pulsar_ml.harness.engine import Explorer
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.search.failure import Failure
-from pulsar_ml.harness.search.shrink import Shrinker, shrink
+from pulsar_ml.harness.search.shrink import MOST_ENDLESS, Shrinker, explained, shrink
 from pulsar_ml.harness.subjects.program import Program
 from tests.engine.programs.build_programs import explorer, program_of, programs
 
@@ -137,3 +137,11 @@ def test_shrinking_what_runs_without_end_is_bounded(monkeypatch: pytest.MonkeyPa
     assert state.attempt(program, found.decisions) is None  # nothing was tried
     assert state.executions == 2
     assert shrink(found, subject).kind == "endless loop"
+
+
+def test_an_explanation_is_made_after_the_bound_of_endless_executions() -> None:
+    found = failure_of("endless")
+    state = Shrinker(programs().SUBJECTS["endless"], found, endless=MOST_ENDLESS)
+    assert not state.left
+    explained(state, lambda runs: "")
+    assert state.executions == 1

@@ -204,7 +204,7 @@ def brief(judge: Judge | None) -> Judge | None:
 def explained(state: Shrinker, judge: Judge | None) -> Failure:
     """Return the smallest failure with the judge's full explanation as its message."""
     if judge is not None:
-        state.judge, state.budget = judge, None
+        state.judge, state.budget, state.endless = judge, None, 0
         state.accept(state.attempt(Program.from_json(state.best.program), state.best.decisions))
     return state.best
 
