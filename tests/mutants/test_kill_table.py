@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from dataclasses import fields, replace
@@ -55,6 +57,18 @@ def results(folder: Path, case: Case, *found: bool, technique: str = "c11") -> R
     trials = [trial(seed, found=one) for seed, one in enumerate(found)]
     table.add(summary(case, TECHNIQUES[technique], trials))
     return table
+
+
+def test_sanitized_trials_are_forks_of_one_thread() -> None:
+    code = (
+        "import os\nimport stress.mutants.table.sanitized_trials\n"
+        "print(len(os.listdir('/proc/self/task')))"
+    )
+    environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
+    )
+    assert int(done.stdout) == 1
 
 
 def test_a_cell_sums_its_trials_up(tmp_path: Path) -> None:

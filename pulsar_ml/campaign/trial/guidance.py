@@ -34,6 +34,9 @@ from pulsar_ml.harness.subjects.program import Program, resolve_mix
 from pulsar_ml.harness.subjects.subject import Subject
 from pulsar_ml.harness.subjects.varied import VARIATION_STREAM, Variation
 
+# The usual exploration of a suite: its programs, and the executions of each. Mistakes that few
+# programs contain are rarer than others, so there are many programs.
+SEEDS, EXECUTIONS = 1_500, 64
 PAIRS = 1 << 32  # the numbers of pairs of operations are below it
 FLOOR = 2  # one program of so many is drawn without guidance
 FORCED = 4  # one program of so many successors puts a pair together that never met

@@ -22,6 +22,7 @@ from pulsar_ml.campaign.local.run_writer import exploration_writer, with_failure
 from pulsar_ml.campaign.local.slices import MOST_SEEDS, SuiteSlices, budget_words
 from pulsar_ml.campaign.local.suites import choose_suites, load_suites
 from pulsar_ml.campaign.store.baseline import baseline_of
+from pulsar_ml.campaign.trial.guidance import EXECUTIONS, SEEDS
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.trial import CHECKED, LEAK
 from pulsar_ml.cli import options as shared
@@ -37,9 +38,6 @@ from pulsar_ml.terminal.command_line import command_line, short_path, suites_wor
 from pulsar_ml.terminal.printer import echo
 from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.terminal.trust import trust_words
-
-SEEDS = 1_500
-EXECUTIONS = 64  # of each program: mistakes that few programs contain are rarer than others
 
 
 @new_command(

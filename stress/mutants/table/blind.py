@@ -6,11 +6,10 @@ from collections.abc import Iterable, Iterator
 from types import ModuleType
 
 from pulsar_ml.campaign.trial.controlled import REUSE, program_of
-from pulsar_ml.campaign.trial.guidance import Guide
+from pulsar_ml.campaign.trial.guidance import EXECUTIONS, Guide
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.suite import Suite
 from pulsar_ml.campaign.trial.trial import TrialOptions
-from pulsar_ml.cli.find.explore import EXECUTIONS
 from pulsar_ml.harness.search.explore import explore
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.harness.subjects.subject import Subject

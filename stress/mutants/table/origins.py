@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
+from pulsar_ml.campaign.trial.guidance import EXECUTIONS
 from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
-from pulsar_ml.cli.find.explore import EXECUTIONS
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.suites.registry import SUITES
 from stress.mutants.build import ROOT, replaced

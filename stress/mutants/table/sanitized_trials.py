@@ -32,6 +32,7 @@ def trials(module: Path, chosen: Iterable[Case], seeds: int) -> Iterator[tuple[C
     """Yields the trials of each case in turn. Closing the iterator ends the process."""
     environment = {**os.environ, **OPTIONS["thread"], "LD_PRELOAD": runtime("thread")}
     # The children of a trial are forks of a process with one thread.
+    environment["OPENBLAS_NUM_THREADS"] = "1"
     environment["TSAN_OPTIONS"] += " die_after_fork=0 log_path=/dev/null"
     # Address space layout randomisation can collide with the sanitizer's shadow memory.
     prefix = ["setarch", "-R"] if shutil.which("setarch") else []
@@ -59,6 +60,9 @@ def main() -> None:
     path = Path(sys.argv[1])
     module = load(path)
     by_label = {case.label: case for case in cases()}
+    # The sanitizer takes a thread of a child for one of its parent, and ends it as for a data race.
+    if len(os.listdir("/proc/self/task")) > 1:
+        raise RuntimeError("a module that was imported has started a thread")
     for line in sys.stdin:
         label, seeds = json.loads(line)
         found = attempts(TECHNIQUES["tsan"], module, path, by_label[label], seeds)

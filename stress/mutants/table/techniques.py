@@ -13,10 +13,10 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
+from pulsar_ml.campaign.trial.guidance import EXECUTIONS, SEEDS
 from pulsar_ml.campaign.trial.judging import judge_of as model_judge
 from pulsar_ml.campaign.trial.suite import ControlledSize
 from pulsar_ml.campaign.trial.trial import TrialOptions, load_native, run_trial
-from pulsar_ml.cli.find.explore import EXECUTIONS, SEEDS
 from pulsar_ml.harness.judges.oracle import Judge
 from pulsar_ml.harness.search.child import STUCK, Limits, LostError
 from pulsar_ml.harness.search.failure import Failure
