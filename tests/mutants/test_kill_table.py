@@ -59,16 +59,24 @@ def results(folder: Path, case: Case, *found: bool, technique: str = "c11") -> R
     return table
 
 
-def test_sanitized_trials_are_forks_of_one_thread() -> None:
-    code = (
-        "import os\nimport stress.mutants.table.sanitized_trials\n"
-        "print(len(os.listdir('/proc/self/task')))"
-    )
+START = "threading.Thread(target=threading.Event().wait, daemon=True).start()"
+
+
+@pytest.mark.parametrize(("before", "status"), [("", 0), (START, 3)])
+def test_sanitized_trials_are_forks_of_one_thread(before: str, status: int) -> None:
+    """The trials import nothing that starts a thread, and they notice a thread that runs."""
+    code = f"""
+import os, threading
+import stress.mutants.table.sanitized_trials as trials
+{before}
+try:
+    trials.check_threads()
+except RuntimeError:
+    os._exit(3)
+"""
     environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=True
-    )
-    assert int(done.stdout) == 1
+    done = subprocess.run([sys.executable, "-c", code], env=environment, check=False)
+    assert done.returncode == status
 
 
 def test_a_cell_sums_its_trials_up(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import asdict
 from pathlib import Path
 
+from pulsar_ml.harness.search.descendants import threads_here
 from stress.mutants.build import ROOT
 from stress.mutants.table.techniques import (
     TECHNIQUES,
@@ -56,13 +57,24 @@ def trials(module: Path, chosen: Iterable[Case], seeds: int) -> Iterator[tuple[C
             process.kill()
 
 
+def check_threads() -> None:
+    """Raises RuntimeError if this process has more than one thread.
+
+    The sanitizer would take a thread of a forked child for one of its parent, and end the child
+    with the status of a data race.
+    """
+    if (count := threads_here()) > 1:
+        raise RuntimeError(
+            f"{count} threads where the thread sanitizer's forks need one: "
+            "a module that was imported has started a thread"
+        )
+
+
 def main() -> None:
     path = Path(sys.argv[1])
     module = load(path)
     by_label = {case.label: case for case in cases()}
-    # The sanitizer takes a thread of a child for one of its parent, and ends it as for a data race.
-    if len(os.listdir("/proc/self/task")) > 1:
-        raise RuntimeError("a module that was imported has started a thread")
+    check_threads()
     for line in sys.stdin:
         label, seeds = json.loads(line)
         found = attempts(TECHNIQUES["tsan"], module, path, by_label[label], seeds)
