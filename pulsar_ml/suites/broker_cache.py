@@ -53,6 +53,7 @@ SUITE = Suite(
             "max_size": (0, 4096),
         },
         kinds=("policy",),
+        places=("cache",),
         lives=(
             ("put", "read_range", "remove_range", "put"),
             ("put", "get", "remove_range", "put"),

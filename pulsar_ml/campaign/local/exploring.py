@@ -35,6 +35,7 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 MOST_REMARKS = 5
+MIXTURE = "portfolio"  # the strategy beside which programs are searched
 
 Message = Exploration | Guided | Left | Memory | int  # from the child process of an exploration
 
@@ -272,7 +273,10 @@ def explore_suite(
     size = TrialOptions(threads=threads, operations=operations)
     judge = judge_of(suite.model) if answers else None
 
-    guide = Guide(subject, suite, seed, size, total.memory) if guided and total.sampled else None
+    guide = None
+    if guided and total.sampled:
+        mixed = total.strategy == MIXTURE
+        guide = Guide(subject, suite, seed, size, total.memory, searches=mixed)
     under_way: list[Guided] = []  # the program that the child explores
 
     started = time.monotonic()
@@ -296,10 +300,9 @@ def explore_suite(
                 judge=judge,
                 on_batch=tell,
                 on_left=tell,
-                look=guide.look if guide else None,
+                look=guide.look if guide and not one.is_searched else None,
                 step_limit=steps_of(size),
-                **one.steering,
-                **options,
+                **{**options, **one.steering},
             )
             if guide:
                 guide.learn(one.program)
@@ -367,7 +370,7 @@ def explore_suite(
     except LostError as crash:
         # The child may die before it has told of a program.
         guided_program = under_way[0] if under_way else next(drawn())
-        known = {"seed": seed, **guided_program.steering, **options}
+        known = {"seed": seed, **options, **guided_program.steering}
         crashed = lost_exploration(crash, subject, guided_program.program, known)
         add(crashed)
         if crashed.failure is not None and total.is_known(crashed.failure, baseline):

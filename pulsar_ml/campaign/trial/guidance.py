@@ -1,8 +1,9 @@
 """Guidance of an exploration: inputs whose operations met in new ways have successors.
 
 Programs come in blocks. Each program of a block is first drawn and scouted: a few executions show
-most failures, and what its operations do. Then each is explored. Half of the explored programs are
-drawn as without guidance. Each other one is made from an earlier input, chosen by its energy: the
+most failures, and what its operations do. A short search beside them begins with whole calls, one
+thread behind the other, and lets the last ones read ever older stores, which samplers rarely do.
+Then each program is explored. Half of the explored programs are drawn as without guidance. Each other one is made from an earlier input, chosen by its energy: the
 number of meetings that it was the first to show, divided by its successors.
 
 An input is a program with a tape, which is the decisions of an execution that showed something new,
@@ -18,7 +19,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import chain, repeat
-from typing import Any, TypedDict
+from typing import Any, NotRequired, TypedDict
 
 import numpy as np
 from numpy.typing import NDArray
@@ -47,6 +48,7 @@ NEW = 16  # a program is known when fewer than one in so many executions is of a
 MOST_DECISIONS = 2000  # of a tape; a longer one is not kept
 MOST_APART = 16  # pairs of one input that its successors make meet
 SCOUTED = 32  # executions of a program that is scouted
+SEARCH, SEARCHED = "preemptions", 64  # the strategy of its short search, and the executions
 BLOCKS = (8, 16, 32, 64)  # programs of the first blocks; each later one is like the last of these
 
 
@@ -55,10 +57,15 @@ class Steering(TypedDict):
 
     decisions: tuple[Decision, ...]
     apart: tuple[tuple[int, ...], ...]
+    strategy: NotRequired[str]  # in place of that of the exploration
 
 
 def unsteered() -> Steering:
     return Steering(decisions=(), apart=())
+
+
+def searched() -> Steering:
+    return Steering(decisions=(), apart=(), strategy=SEARCH)
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +75,7 @@ class Guided:
     Attributes:
         program: the program.
         steering: the tape and the pairs of its parent; empty without one.
-        scouted: True for a few executions that a later exploration repeats, and that nobody counts.
+        scouted: True for a few executions that nobody counts, unless they fail.
     """
 
     program: Program
@@ -77,7 +84,13 @@ class Guided:
 
     def executions(self, most: int) -> int:
         """Return the number of its executions, if an explored program has at most ``most``."""
-        return min(most, SCOUTED) if self.scouted else most
+        few = SEARCHED if self.is_searched else SCOUTED
+        return min(most, few) if self.scouted else most
+
+    @property
+    def is_searched(self) -> bool:
+        """True for a search, at whose executions a guide does not look."""
+        return "strategy" in self.steering
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -137,6 +150,7 @@ class Guide:
         seed: program ``number`` is drawn from ``seed + number``.
         options: the sizes of programs.
         memory: that of a guide of earlier seeds.
+        searches: True gives each drawn program a short search.
     """
 
     def __init__(
@@ -146,8 +160,11 @@ class Guide:
         seed: int,
         options: TrialOptions,
         memory: Memory | None = None,
+        *,
+        searches: bool = False,
     ) -> None:
         self.subject, self.suite, self.seed, self.options = subject, suite, seed, options
+        self.searches = searches
         self.corpus: list[Input] = list(memory.corpus) if memory else []
         self.seen: set[int] = set(memory.seen) if memory else set()
         self.met: set[int] = set()  # in the program under way
@@ -159,7 +176,8 @@ class Guide:
     def programs(self, count: int) -> Iterator[Guided]:
         """Yield the programs of ``count`` numbers, each scouted before it is explored.
 
-        The caller passes :meth:`look` to its executions, and then the program to :meth:`learn`.
+        The caller passes :meth:`look` to its executions, if they are no search, and then the
+        program to :meth:`learn`.
         """
         first = 0
         for size in chain(BLOCKS, repeat(BLOCKS[-1])):
@@ -167,6 +185,8 @@ class Guide:
             drawn = [self.drawn(number) for number in block]
             for program in drawn:
                 yield Guided(program, unsteered(), scouted=True)
+                if self.searches:
+                    yield Guided(program, searched(), scouted=True)
             for number, program in zip(block, drawn, strict=True):
                 yield self.next(number, program)
             first += size

@@ -38,6 +38,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         kinds=size.kinds,
         lives=lives_alone(suite) if options.threads == 1 else size.lives,
         spans=size.spans,
+        places=size.places,
     )
 
 

@@ -28,6 +28,8 @@ class ControlledSize:
         added: operation name -> weight, of operations beside the mix. Programs of one thread have
             many calls in one, whose answers only the exact model knows.
         spans: argument name -> range that replaces that of the operations, and lies within it.
+        places: arguments that say in which container a call is. Half of the lives that other
+            threads meet end in another container.
     """
 
     threads: tuple[int, int] = (2, 3)
@@ -40,6 +42,7 @@ class ControlledSize:
     lives: tuple[tuple[str, ...], ...] = ()
     added: Mapping[str, int] = field(default_factory=dict)
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    places: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -87,6 +87,7 @@ def colliding_program(
     kinds: Collection[str] = (),
     lives: Sequence[Sequence[str]] = (),
     spans: Mapping[str, tuple[int, int]] | None = None,
+    places: Collection[str] = (),
 ) -> Program:
     """Draw the program of ``seed``, 0 to 2**64 - 1, whose threads are likely to meet.
 
@@ -98,7 +99,9 @@ def colliding_program(
     alternatives and no sizes. ``lives`` are sequences of operations on one thing: in half of the
     programs a thread makes the calls of one, and each other thread up to three calls that may meet
     them; one thread alone makes the calls of several, one after the other. ``spans`` are ranges of
-    arguments, by name, which lie within those of the operations. Raises UsageError likewise.
+    arguments, by name, which lie within those of the operations. ``places`` names arguments that
+    say in which container a call is: half of the lives end in another one. Raises UsageError
+    likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
@@ -117,6 +120,8 @@ def colliding_program(
         else:
             life = codes[draws.below(len(codes))]
             lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
+            if places and draws.one_in(2):
+                move(subject, lists[0][-1], places)
         return as_program(subject, seed, world, lists)
     lists = []
     for thread in range(n_threads):
@@ -177,6 +182,14 @@ def meeting_lists(
         for _ in range(1, threads)
     ]
     return [life_calls(draws, arguments, codes, known) for codes in chosen]
+
+
+def move(subject: Subject, call: np.void, places: Collection[str]) -> None:
+    """Change the arguments of a call that are named, each to the next value of its range."""
+    for number, argument in enumerate(subject.operations[int(call["code"])].arguments):
+        if argument.name in places:
+            value = int(call["arguments"][number])
+            call["arguments"][number] = value + 1 if value < argument.high else argument.low
 
 
 def lives_in_turn(

@@ -140,6 +140,32 @@ MORE: tuple[Mutant, ...] = (
         max_size=(100, 100),
         watermark=(50, 50),
     ),
+    # A pass looks at the wrapper that a removal gives back.
+    shape(
+        "cache_manager",
+        (("remove_range", 0, 3, 0),),
+        (("put", 0, 3, -1), ("configure", 0, 10, 0)),
+        caches=(2, 2),
+        keys=(4, 4),
+        length_shift=(0, 0),
+        policy=(5, 5),
+        max_size=(72, 72),
+        watermark=(100, 100),
+        max_requeue=(0, 0),
+    ),
+    # A put takes over the reads that another put of the position has promised to an entry.
+    shape(
+        "range_cache",
+        (("put", 0, 3, 0), ("dispatch", 2, 3, -7), ("put", 0, 2, -1)),
+        (("put", 0, 3, -1), ("put", 0, 3, -1), ("put", 0, 3, -1)),
+        caches=(1, 1),
+        keys=(5, 5),
+        chunk_bits=(2, 2),
+        queue_chunk_bits=(2, 2),
+        keep=(1, 1),
+        policy=(0, 0),
+        length_shift=(0, 0),
+    ),
     # The timer is read while another thread arms it.
     shape("delayed_tracker", (("timer",),), (("add", 1, 30),)),
     # A late message visits the views while other threads open and close them.
@@ -158,6 +184,16 @@ MORE: tuple[Mutant, ...] = (
         strict=(1, 1),
         start=(26, 26),
         spread=(3, 3),
+    ),
+    shape(
+        "delayed_manager",
+        (("scheduled", 0, 1),),
+        (("close", 0),),
+        (("add", 2, 0, 3),),
+        tick=(4, 4),
+        strict=(1, 1),
+        start=(32, 32),
+        spread=(2, 2),
     ),
     shape(
         "delayed_manager",

@@ -74,13 +74,14 @@ def hunt_blind(
 def hunt_guided(module: ModuleType, suite: Suite, *, seed: int, budget: int) -> Hunt:
     """Runs ``pulsar-ml explore`` with its usual settings, up to ``budget`` executions.
 
-    Programs are scouted before they are explored, half of those that are explored are made from
-    earlier ones that showed something new, and invariants, races, leaks and the model's verdict all
-    count. Executions of programs that are scouted count when they fail, as in the command.
+    Programs are scouted and searched before they are explored, half of those that are explored are
+    made from earlier ones that showed something new, and invariants, races, leaks and the model's
+    verdict all count. Executions of programs that are scouted or searched count when they fail, as
+    in the command.
     """
     subject = module.SUBJECTS[suite.subject]
     judge = judge_of(suite.model)
-    guide = Guide(subject, suite, NEXT_SEED * seed, TrialOptions())
+    guide = Guide(subject, suite, NEXT_SEED * seed, TrialOptions(), searches=True)
     spent = 0
     for one in guide.programs(budget // EXECUTIONS):
         if spent >= budget:
@@ -92,7 +93,7 @@ def hunt_guided(module: ModuleType, suite: Suite, *, seed: int, budget: int) -> 
             seed=NEXT_SEED * seed,
             reuse=REUSE,
             judge=judge.brief if judge else None,
-            look=guide.look,
+            look=None if one.is_searched else guide.look,
             **one.steering,
         )
         guide.learn(one.program)

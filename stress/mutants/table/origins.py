@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from functools import cache
 
-from pulsar_ml.campaign.trial.guidance import EXECUTIONS
+from pulsar_ml.campaign.trial.guidance import EXECUTIONS, SCOUTED, SEARCHED
 from pulsar_ml.campaign.trial.trial import PRODUCT, load_native
 from pulsar_ml.harness.subjects.program import Program
 from pulsar_ml.suites.registry import SUITES
@@ -78,8 +78,9 @@ def programs_digest(technique: Technique, case: Case) -> str:
         return short_digest([*limits, *thread_programs(technique.name, case.mutant.suite)])
     if technique.name != DIRECTED:
         programs = generated_programs(case.mutant.suite, technique.name == "model")
-        each = EXECUTIONS if technique.name == GUIDED else PER_PROGRAM
-        return short_digest([*limits, each, *programs])
+        guided = technique.name == GUIDED
+        each = (EXECUTIONS, SCOUTED, SEARCHED) if guided else (PER_PROGRAM,)
+        return short_digest([*limits, *each, *programs])
     own = (program.digest() for program in engine_programs(case.mutant))
     return short_digest([*limits, case.mutant.strategy, PER_PROGRAM, *own])
 
