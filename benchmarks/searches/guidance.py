@@ -1,7 +1,8 @@
 """Guidance in numbers: classes, speed, and executions to the first failure of mutants, blind.
 
 Guided and unguided exploration have the same programs of one seed, as ``pulsar-ml explore`` has by
-default, and the executions of both count all, those that scout programs included.
+default, without the short search of each, and the executions of both count all, those that scout
+programs included.
 """
 
 from __future__ import annotations

@@ -17,6 +17,7 @@ from pulsar_ml.campaign.trial.guidance import (
     MOST_APART,
     PAIRS,
     SCOUTED,
+    SEARCHED,
     Guide,
     unsteered,
 )
@@ -181,6 +182,20 @@ def test_each_program_is_scouted_before_it_is_explored(core: ModuleType) -> None
     assert {one.executions(200) for one in found if one.scouted} == {SCOUTED}
     assert {one.executions(200) for one in found if not one.scouted} == {200}
     assert {one.executions(10) for one in found} == {10}
+
+
+def test_each_scouted_program_is_searched_where_the_guide_is_asked_to(core: ModuleType) -> None:
+    subject = core.SUBJECTS["refcount"]
+    guide = Guide(subject, SUITES["refcount"], 1, SIZE, searches=True)
+    found = list(guide.programs(8))
+    scouted, searched, explored = found[:16:2], found[1:16:2], found[16:]
+    assert [one.program for one in scouted] == [one.program for one in searched]
+    assert len(explored) == 8 and not any(one.scouted for one in explored)
+    assert all(one.scouted for one in scouted + searched)
+    assert all(one.is_searched for one in searched)
+    assert not any(one.is_searched for one in scouted + explored)
+    assert {one.executions(200) for one in searched} == {SEARCHED}
+    assert {one.steering.get("strategy") for one in searched} == {"preemptions"}
 
 
 def test_successors_have_the_tape_of_an_execution_that_was_new(core: ModuleType) -> None:

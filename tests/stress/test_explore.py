@@ -54,6 +54,21 @@ def test_a_weak_memory_bug_is_found_written_and_made_again(
     assert json.loads(record.read_text())["rule"] == "I9"
 
 
+def test_a_short_search_finds_what_the_samplers_miss_in_a_program(
+    wrong: tuple[str, ...], tmp_path: Path
+) -> None:
+    """A reader makes all its reads behind the other threads, and several see older stores."""
+    command = ("explore", "entry_wrapper", *wrong[:3], "H08d", "--seed", "163", "--seeds", "1")
+    found = pulsar_ml(*command, "--records", str(tmp_path))
+    assert found.returncode == 1, found.stdout + found.stderr
+    assert "of program 1 (strategy preemptions)" in found.stdout
+    (record,) = tmp_path.glob("*.json")
+    assert pulsar_ml("replay", "--trust", str(record)).returncode == 1
+    for other in (("--unguided",), ("--strategy", "pos")):
+        silent = pulsar_ml(*command, *other, "--records", str(tmp_path / "silent"))
+        assert silent.returncode == 0, silent.stdout + silent.stderr
+
+
 def test_the_same_bug_is_invisible_in_mode_sc(wrong: tuple[str, ...], tmp_path: Path) -> None:
     done = pulsar_ml(
         "explore",

@@ -2,9 +2,10 @@
 
 Programs come in blocks. Each program of a block is first drawn and scouted: a few executions show
 most failures, and what its operations do. A short search beside them begins with whole calls, one
-thread behind the other, and lets the last ones read ever older stores, which samplers rarely do.
-Then each program is explored. Half of the explored programs are drawn as without guidance. Each other one is made from an earlier input, chosen by its energy: the
-number of meetings that it was the first to show, divided by its successors.
+thread behind the other, and lets the last loads see ever older stores, which samplers rarely do.
+Then each program is explored. Half of the explored programs are drawn as without guidance. Each
+other one is made from an earlier input, chosen by its energy: the number of meetings that it was
+the first to show, divided by its successors.
 
 An input is a program with a tape, which is the decisions of an execution that showed something new,
 and with pairs of steps of that execution that could have met and did not. One half of a successor's
