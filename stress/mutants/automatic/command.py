@@ -144,7 +144,9 @@ def main(
     except KeyboardInterrupt:
         echo(f"Interrupted; {len(results.by_key)} results are in {path}", err=True)
         sys.exit(130)
-    tried = [one for point in chosen if (one := results.of(point)) is not None]
+    tried = list(results.by_key.values())
+    if not page_only:  # of today's sources
+        tried = [one for point in chosen if (one := results.of(point)) is not None]
     echo(tables(tried, known))
     echo(str(score(tried, known)))
     left = [one for one in tried if not one.found and one.key not in known]
