@@ -296,7 +296,8 @@ TECHNIQUES: Mapping[str, Technique] = {
             name=GUIDED,
             title="explore",
             summary="`pulsar-ml explore` with its usual settings: guided programs in mode c11, by "
-            "all of these oracles. For what the columns before it rarely find or miss.",
+            "all of these oracles. For what the columns before it rarely find or miss. Executions that "
+            "scout or search a program count when they fail.",
             unit="executions",
             budget=SEEDS * EXECUTIONS,
             build=ENGINE,
