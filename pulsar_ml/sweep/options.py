@@ -7,10 +7,17 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from pulsar_ml.campaign.plan.corpus import STRATEGY
 from pulsar_ml.campaign.plan.rounds import FLOOR
 from pulsar_ml.campaign.trial.chunk import TRIAL_LIMITS
-from pulsar_ml.campaign.trial.trial import CHECKED, CONTROLLED, LEAK, PRODUCT, THREADS, TrialOptions
+from pulsar_ml.campaign.trial.trial import (
+    CHECKED,
+    CONTROLLED,
+    LEAK,
+    MIXTURE,
+    PRODUCT,
+    THREADS,
+    TrialOptions,
+)
 from pulsar_ml.distributed.session import local_master
 from pulsar_ml.distributed.waiting import MASTER_SECONDS
 from pulsar_ml.errors import UsageError
@@ -248,8 +255,8 @@ def check(options: SweepOptions) -> None:
             f"--guided is for --engine {CONTROLLED} and --rounds 2 or more: programs of the first "
             "round are where those of later rounds come from"
         )
-    if options.guided and options.strategies and STRATEGY not in options.strategies:
-        raise UsageError(f"--guided steers the strategy {STRATEGY}; name it as well")
+    if options.guided and options.strategies and MIXTURE not in options.strategies:
+        raise UsageError(f"--guided steers the strategy {MIXTURE}; name it as well")
     if not options.exhaust and options.parts is not None:
         raise UsageError(
             f"--parts {options.parts} is for --exhaust; otherwise a program is searched in one part"

@@ -192,10 +192,9 @@ def test_each_scouted_program_is_searched_where_the_guide_is_asked_to(core: Modu
     assert [one.program for one in scouted] == [one.program for one in searched]
     assert len(explored) == 8 and not any(one.scouted for one in explored)
     assert all(one.scouted for one in scouted + searched)
-    assert all(one.is_searched for one in searched)
-    assert not any(one.is_searched for one in scouted + explored)
     assert {one.executions(200) for one in searched} == {SEARCHED}
     assert {one.steering.get("strategy") for one in searched} == {"preemptions"}
+    assert {one.steering.get("strategy") for one in scouted + explored} == {None}
 
 
 def test_successors_have_the_tape_of_an_execution_that_was_new(core: ModuleType) -> None:

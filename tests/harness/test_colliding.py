@@ -236,6 +236,39 @@ def test_lives_are_of_operations_that_any_thread_calls(core: ModuleType, suite: 
     for life in size.lives:
         assert len(life) <= size.operations[1]
         assert not any(subject.operation(name).role for name in life)
+    known = {argument.name for one in subject.operations for argument in one.arguments}
+    assert {*size.places} <= known
+
+
+def test_half_of_the_lives_end_in_another_container(core: ModuleType) -> None:
+    """Nothing else of their programs changes, and without places nothing does."""
+    subject = core.SUBJECTS["cache_manager"]
+    (cache,) = {
+        argument
+        for one in subject.operations
+        for argument in one.arguments
+        if argument.name == "cache"
+    }
+
+    def programs(*places: str) -> list[Program]:
+        return [
+            colliding_program(
+                subject, seed, threads=(2, 3), operations=(3, 6), lives=[LIFE], places=places
+            )
+            for seed in SEEDS
+        ]
+
+    pairs = [pair for pair in zip(programs(), programs("cache"), strict=True) if pair[0] != pair[1]]
+    assert 0.15 < len(pairs) / len(SEEDS) < 0.35  # half of the programs have a life
+    for before, after in pairs:
+        assert names_of(before, 0) == names_of(after, 0) == LIFE
+        last = after.threads[0].copy()
+        value = int(before.threads[0][-1]["arguments"][0])
+        assert int(last[-1]["arguments"][0]) == (value + 1 if value < cache.high else cache.low)
+        last[-1]["arguments"][0] = value
+        assert last.tobytes() == before.threads[0].tobytes()
+        for one, other in zip(before.threads[1:], after.threads[1:], strict=True):
+            assert one.tobytes() == other.tobytes()
 
 
 def test_spans_bound_arguments_by_name(core: ModuleType) -> None:

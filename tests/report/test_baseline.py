@@ -116,6 +116,23 @@ def test_an_exploration_goes_on_behind_a_known_failure(tmp_path: Path) -> None:
     assert whole.code == content["exit_code"] == 0
 
 
+def test_a_program_with_a_known_failure_counts_once(tmp_path: Path) -> None:
+    """Guided programs are scouted and searched first; the known failure ends all of that."""
+
+    def explore(name: str, *more: str) -> Called:
+        return call(
+            "explore", "stamped_lock", "--module", str(build(checked=True)), "--mutant", "M01",
+            "--no-answers", "--seeds", "12", "--records", str(tmp_path / "records"),
+            "--out", str(tmp_path / name), *more,
+        )  # fmt: skip
+
+    assert explore("first").code == 1
+    assert explore("second", "--baseline", str(tmp_path / "first")).code == 0
+    rows = read_violations(tmp_path / "second").to_pylist()
+    programs = [json.dumps(json.loads(one["replay"])["program"]) for one in rows]
+    assert len(programs) == len({*programs}) > 6
+
+
 def test_sweeps_and_runs_on_real_threads_have_baselines(tmp_path: Path) -> None:
     earlier = tmp_path / "earlier"
     base = (

@@ -18,9 +18,9 @@ from pulsar_ml.campaign.trial.guidance import Guide, Guided, Memory, unsteered
 from pulsar_ml.campaign.trial.judging import judge_of
 from pulsar_ml.campaign.trial.signature import signature
 from pulsar_ml.campaign.trial.suite import Suite
+from pulsar_ml.campaign.trial.trial import MIXTURE, TrialOptions, TrialResult
 from pulsar_ml.campaign.trial.trial import NOTHING_EXERCISED as IDLE
 from pulsar_ml.campaign.trial.trial import VIOLATION as VIOLATING
-from pulsar_ml.campaign.trial.trial import TrialOptions, TrialResult
 from pulsar_ml.errors import naming
 from pulsar_ml.exit_codes import CLEAN, NOTHING_EXERCISED, VIOLATION, ExitCode
 from pulsar_ml.harness.engine import REDUCING, SAMPLERS
@@ -35,7 +35,6 @@ from pulsar_ml.terminal.progress import ProgressDisplay
 from pulsar_ml.wording import counted
 
 MOST_REMARKS = 5
-MIXTURE = "portfolio"  # the strategy beside which programs are searched
 
 Message = Exploration | Guided | Left | Memory | int  # from the child process of an exploration
 
@@ -287,9 +286,12 @@ def explore_suite(
 
     def search(tell: Callable[[Message], object]) -> None:
         explored = 0
+        ended: set[str] = set()  # digests of programs with a known failure
         for one in guide.programs(seeds) if guide else drawn():
             if explored and seconds is not None and time.monotonic() - started >= seconds:
                 break
+            if ended and one.program.digest() in ended:
+                continue
             tell(one)
             before = None if judge is None else dataclasses.replace(judge.counts)
             done = explore(
@@ -300,7 +302,7 @@ def explore_suite(
                 judge=judge,
                 on_batch=tell,
                 on_left=tell,
-                look=guide.look if guide and not one.is_searched else None,
+                look=guide.look if guide else None,
                 step_limit=steps_of(size),
                 **{**options, **one.steering},
             )
@@ -315,8 +317,10 @@ def explore_suite(
                 statistics["unknown"] = judge.counts.unknown - before.unknown
                 done = dataclasses.replace(done, statistics=statistics)
             tell(done)
-            if done.failure is not None and not total.is_known(done.failure, baseline):
-                break
+            if done.failure is not None:
+                if not total.is_known(done.failure, baseline):
+                    break
+                ended.add(one.program.digest())
         if guide and seconds is not None:
             tell(guide.memory())
 

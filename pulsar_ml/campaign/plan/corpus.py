@@ -13,9 +13,8 @@ from pathlib import Path
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from pulsar_ml.campaign.trial.trial import CLEAN, is_guided
+from pulsar_ml.campaign.trial.trial import CLEAN, MIXTURE, is_guided
 
-STRATEGY = "portfolio"  # of trials that are guided, and of those that are in the corpus
 MOST_INPUTS = 16  # seeds of one suite
 COLUMNS = ["chunk_id", "suite", "seed", "strategy", "verdict", "classes"]
 
@@ -30,7 +29,7 @@ def corpus_of(directory: Path, waves: Sequence[str], first_guided: int) -> Corpu
     best: dict[str, list[tuple[int, int]]] = {}
     for name in waves:
         rows = pq.read_table(directory / "trials" / name, columns=COLUMNS)
-        kept = pc.and_(pc.equal(rows["strategy"], STRATEGY), pc.equal(rows["verdict"], CLEAN))
+        kept = pc.and_(pc.equal(rows["strategy"], MIXTURE), pc.equal(rows["verdict"], CLEAN))
         for row in rows.filter(kept).to_pylist():
             if row["chunk_id"] >= first_guided and is_guided(row["seed"]):
                 continue

@@ -25,9 +25,9 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from pulsar_ml.campaign.plan.allocation import Gain, divide
-from pulsar_ml.campaign.plan.corpus import STRATEGY, Corpus, corpus_of
+from pulsar_ml.campaign.plan.corpus import Corpus, corpus_of
 from pulsar_ml.campaign.plan.plan import SEED_LIMIT, Chunk, Plan
-from pulsar_ml.campaign.trial.trial import CONTROLLED
+from pulsar_ml.campaign.trial.trial import CONTROLLED, MIXTURE
 from pulsar_ml.errors import BadRecordError, UsageError
 from pulsar_ml.input_files import bounded_text
 from pulsar_ml.versioned_json import check_keys, mismatch, read_object
@@ -92,7 +92,7 @@ class Round:
                     high = min(low + self.chunk_seeds, part.seed_hi)
                     number = self.first_chunk + len(found)
                     suite, strategy = part.arm.suite, part.arm.strategy
-                    corpus = self.corpus.get(suite, ()) if strategy == STRATEGY else ()
+                    corpus = self.corpus.get(suite, ()) if strategy == MIXTURE else ()
                     found.append(Chunk(number, suite, low, high, strategy, corpus=corpus))
         return found
 

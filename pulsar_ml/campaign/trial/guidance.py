@@ -85,13 +85,8 @@ class Guided:
 
     def executions(self, most: int) -> int:
         """Return the number of its executions, if an explored program has at most ``most``."""
-        few = SEARCHED if self.is_searched else SCOUTED
+        few = SEARCHED if "strategy" in self.steering else SCOUTED
         return min(most, few) if self.scouted else most
-
-    @property
-    def is_searched(self) -> bool:
-        """True for a search, at whose executions a guide does not look."""
-        return "strategy" in self.steering
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -177,8 +172,7 @@ class Guide:
     def programs(self, count: int) -> Iterator[Guided]:
         """Yield the programs of ``count`` numbers, each scouted before it is explored.
 
-        The caller passes :meth:`look` to its executions, if they are no search, and then the
-        program to :meth:`learn`.
+        The caller passes :meth:`look` to its executions, and then the program to :meth:`learn`.
         """
         first = 0
         for size in chain(BLOCKS, repeat(BLOCKS[-1])):

@@ -37,6 +37,8 @@ CHECKED = "pulsar_ml.operations._checked"  # the same sources, compiled for the 
 THREADS = "threads"
 CONTROLLED = "controlled"
 
+MIXTURE = "portfolio"  # the usual strategy; guidance steers no other
+
 CLEAN = "clean"
 VIOLATION = "violation"
 NOTHING_EXERCISED = "nothing_exercised"
@@ -93,7 +95,7 @@ class TrialOptions:
     runs: int = 1
     engine: str = THREADS
     mode: str = "c11"
-    strategy: str = "portfolio"
+    strategy: str = MIXTURE
     executions: int = 2000
     bound: int = 2
     part: str = ""

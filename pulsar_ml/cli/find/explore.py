@@ -91,8 +91,8 @@ from pulsar_ml.terminal.trust import trust_words
     show_default=True,
     group=shared.SEARCH,
     help="Make every other program from earlier ones that showed something new, and end a program "
-    "when its executions are known. With portfolio each drawn program has a short search as well. "
-    "A sampler's choice; a search does none of it.",
+    "when its executions are known. With --strategy portfolio, search each drawn program briefly, "
+    "too. Strategies that search are never guided.",
 )
 @shared.mode
 @shared.faults()

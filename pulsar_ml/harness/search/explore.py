@@ -281,10 +281,10 @@ def explore(
     events that may happen besides: "timeout", "spurious", "no_memory" and others of FAULTS.
     ``on_batch`` gets the number of executions so far after each batch, about five times a second,
     and ``on_left`` an estimate how much a search with reduction has yet to do, unless it is
-    ``isolated``. ``look`` is called behind 32, 64, 128, ... executions, the last of which was made
-    again and has its trace; if it returns true, the exploration ends. ``is_known`` says of a
-    failure whether it is known: a sample goes on behind it, up to MOST_MET times; a search ends,
-    for its proof would lack that execution.
+    ``isolated``. ``look`` is called behind 32, 64, 128, ... executions of a sample, the last of
+    which was made again and has its trace; if it returns true, the exploration ends. ``is_known``
+    says of a failure whether it is known: a sample goes on behind it, up to MOST_MET times; a
+    search ends, for its proof would lack that execution.
 
     ``isolated`` runs the executions in a child process, where a crash is the failure of the
     execution under way. ``limits`` bounds the child's time and memory; by default an execution may

@@ -121,7 +121,7 @@ def colliding_program(
             life = codes[draws.below(len(codes))]
             lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
             if places and draws.one_in(2):
-                move(subject, lists[0][-1], places)
+                move_elsewhere(subject, lists[0][-1], places)
         return as_program(subject, seed, world, lists)
     lists = []
     for thread in range(n_threads):
@@ -184,7 +184,7 @@ def meeting_lists(
     return [life_calls(draws, arguments, codes, known) for codes in chosen]
 
 
-def move(subject: Subject, call: np.void, places: Collection[str]) -> None:
+def move_elsewhere(subject: Subject, call: np.void, places: Collection[str]) -> None:
     """Change the arguments of a call that are named, each to the next value of its range."""
     for number, argument in enumerate(subject.operations[int(call["code"])].arguments):
         if argument.name in places:

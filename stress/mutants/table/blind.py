@@ -93,7 +93,7 @@ def hunt_guided(module: ModuleType, suite: Suite, *, seed: int, budget: int) -> 
             seed=NEXT_SEED * seed,
             reuse=REUSE,
             judge=judge.brief if judge else None,
-            look=None if one.is_searched else guide.look,
+            look=guide.look,
             **one.steering,
         )
         guide.learn(one.program)
