@@ -47,13 +47,15 @@ SUITE = Suite(
     controlled=ControlledSize(
         sources=("put",),
         settings={
-            "keys": (4, 32),
-            "caches": (1, 3),
+            "keys": (4, 16),
+            "caches": (2, 2),
             "max_requeue": (0, 5),
-            "max_size": (0, 4096),
+            "max_size": (500, 4096),
         },
         kinds=("policy",),
+        spans={"cache": (0, 1)},
         places=("cache",),
+        duels=2,
         lives=(
             ("put", "read_range", "remove_range", "put"),
             ("put", "get", "remove_range", "put"),

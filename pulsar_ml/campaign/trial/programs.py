@@ -39,6 +39,7 @@ def program_of(subject: Subject, suite: Suite, seed: int, options: TrialOptions)
         lives=lives_alone(suite) if options.threads == 1 else size.lives,
         spans=size.spans,
         places=size.places,
+        duels=size.duels,
     )
 
 

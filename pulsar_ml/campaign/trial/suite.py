@@ -30,6 +30,8 @@ class ControlledSize:
         spans: argument name -> range that replaces that of the operations, and lies within it.
         places: arguments that say in which container a call is. Half of the lives that other
             threads meet end in another container.
+        duels: one of so many programs is a duel, none for 0: a thread makes the calls of a life,
+            one call of one other thread meets them, and all are about one thing.
     """
 
     threads: tuple[int, int] = (2, 3)
@@ -43,6 +45,7 @@ class ControlledSize:
     added: Mapping[str, int] = field(default_factory=dict)
     spans: Mapping[str, tuple[int, int]] = field(default_factory=dict)
     places: tuple[str, ...] = ()
+    duels: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -88,6 +88,7 @@ def colliding_program(
     lives: Sequence[Sequence[str]] = (),
     spans: Mapping[str, tuple[int, int]] | None = None,
     places: Collection[str] = (),
+    duels: int = 0,
 ) -> Program:
     """Draw the program of ``seed``, 0 to 2**64 - 1, whose threads are likely to meet.
 
@@ -100,8 +101,9 @@ def colliding_program(
     programs a thread makes the calls of one, and each other thread up to three calls that may meet
     them; one thread alone makes the calls of several, one after the other. ``spans`` are ranges of
     arguments, by name, which lie within those of the operations. ``places`` names arguments that
-    say in which container a call is: half of the lives end in another one. Raises UsageError
-    likewise.
+    say in which container a call is: half of the lives end in another one. One of ``duels``
+    programs, none for 0, is a duel: one call meets a life, and all calls are about one thing.
+    Raises UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
@@ -113,13 +115,17 @@ def colliding_program(
     rare, makers = ([subject.operation(name).code for name in names] for names in (others, sources))
     theme, source = (weights, None) if plain else draw_theme(draws, weights, rare, makers)
     arguments = Arguments(subject, draws, plain=plain, spans=spans)
-    if lives and draws.one_in(2):
+    duel = bool(lives and duels) and n_threads > 1 and draws.one_in(duels)
+    if duel or (lives and draws.one_in(2)):
         codes = [[subject.operation(name).code for name in life] for life in lives]
         if n_threads == 1:
             lists = [lives_in_turn(draws, arguments, codes, operations[1])]
         else:
-            life = codes[draws.below(len(codes))]
-            lists = meeting_lists(draws, arguments, life, theme, n_threads, operations[1])
+            life = codes[draws.below(len(codes))][: operations[1]]
+            if duel:
+                lists = duel_lists(draws, arguments, life, theme)
+            else:
+                lists = meeting_lists(draws, arguments, life, theme, n_threads)
             if places and draws.one_in(2):
                 move_elsewhere(subject, lists[0][-1], places)
         return as_program(subject, seed, world, lists)
@@ -163,25 +169,44 @@ def meeting_lists(
     life: Sequence[int],
     theme: Sequence[int],
     threads: int,
-    longest: int,
 ) -> list[NDArray[np.void]]:
     """Draw the calls of threads of which one lives a life, by code, and the others meet it.
 
     Calls of the life have equal arguments, but one in four is drawn anew, and one in two of an
     operation that follows itself: the second is mostly about another thing. The others make few
-    calls: of the life, or of the theme. Operations that belong to one thread do not occur.
+    calls, of :func:`meeting_weights`.
     """
-    operations = arguments.subject.operations
     known: dict[Argument, int] = {}
-    meeting = [0 if one.role else weight for one, weight in zip(operations, theme, strict=True)]
-    for code in life:
-        meeting[code] += 1
-    chosen = [list(life[:longest])]
+    weights = meeting_weights(arguments.subject, life, theme)
+    chosen = [list(life)]
     chosen += [
-        [draws.weighted(meeting) for _ in range(1 + draws.below(MEETING))]
+        [draws.weighted(weights) for _ in range(1 + draws.below(MEETING))]
         for _ in range(1, threads)
     ]
     return [life_calls(draws, arguments, codes, known) for codes in chosen]
+
+
+def duel_lists(
+    draws: Draws, arguments: Arguments, life: Sequence[int], theme: Sequence[int]
+) -> list[NDArray[np.void]]:
+    """Draw the calls of a thread that lives a life, by code, and the one call that meets it.
+
+    All are about one thing, and their amounts are small, so that a few executions are a large
+    share of all that there are.
+    """
+    known: dict[Argument, int] = {}
+    meeting = [draws.weighted(meeting_weights(arguments.subject, life, theme))]
+    return [duel_calls(draws, arguments, codes, known) for codes in (life, meeting)]
+
+
+def meeting_weights(subject: Subject, life: Sequence[int], theme: Sequence[int]) -> list[int]:
+    """Return weights of the operations of a life and of the theme, but for those of one thread."""
+    weights = [
+        0 if one.role else weight for one, weight in zip(subject.operations, theme, strict=True)
+    ]
+    for code in life:
+        weights[code] += 1
+    return weights
 
 
 def move_elsewhere(subject: Subject, call: np.void, places: Collection[str]) -> None:
@@ -217,6 +242,24 @@ def life_calls(
             if argument in arguments.shared and not draws.one_in(changes):
                 values[place] = known.setdefault(argument, values[place])
         call["arguments"][: len(values)] = values
+    return calls
+
+
+def duel_calls(
+    draws: Draws, arguments: Arguments, codes: Sequence[int], known: dict[Argument, int]
+) -> NDArray[np.void]:
+    """Draw calls with equal arguments, which ``known`` has or gets, and with small amounts."""
+    operations = arguments.subject.operations
+    calls = np.zeros(len(codes), CALL)
+    for call, code in zip(calls, codes, strict=True):
+        call["code"] = code
+        for place, argument in enumerate(operations[code].arguments):
+            low, high = arguments.span(argument)
+            if argument in arguments.shared:
+                value = known.setdefault(argument, arguments.value(argument))
+            else:
+                value = low + draws.below(min(high - low + 1, FEW))
+            call["arguments"][place] = value
     return calls
 
 
