@@ -271,6 +271,43 @@ def test_half_of_the_lives_end_in_another_container(core: ModuleType) -> None:
             assert one.tobytes() == other.tobytes()
 
 
+@pytest.mark.parametrize("duels", [1, 2, 4])
+def test_one_of_so_many_programs_is_a_duel(core: ModuleType, duels: int) -> None:
+    """One call meets a life, all are about one cache and one key, and their amounts are small."""
+    subject = core.SUBJECTS["range_cache"]
+
+    def programs(duels: int) -> list[Program]:
+        return [
+            colliding_program(
+                subject, seed, threads=(2, 3), operations=(3, 6), lives=[LIFE], duels=duels
+            )
+            for seed in SEEDS
+        ]
+
+    def values(program: Program, name: str) -> set[int]:
+        return {
+            int(value)
+            for calls in program.threads
+            for call in calls
+            for argument, value in zip(
+                subject.operations[int(call["code"])].arguments, call["arguments"], strict=False
+            )
+            if argument.name == name
+        }
+
+    def is_duel(program: Program) -> bool:
+        """Other programs have three threads, or longer ones, or other values."""
+        return (
+            [len(calls) for calls in program.threads] == [len(LIFE), 1]
+            and names_of(program, 0) == LIFE
+            and all(len(values(program, name)) == 1 for name in ("cache", "key"))
+            and values(program, "width") <= {*range(4)}
+        )
+
+    assert abs(sum(map(is_duel, programs(duels))) / len(SEEDS) - 1 / duels) < 0.1
+    assert sum(map(is_duel, programs(0))) / len(SEEDS) < 0.1
+
+
 def test_spans_bound_arguments_by_name(core: ModuleType) -> None:
     subject = core.SUBJECTS["range_cache"]
     code = subject.operation("sweep").code
