@@ -31,7 +31,8 @@ class ControlledSize:
         places: arguments that say in which container a call is. Half of the lives that other
             threads meet end in another container.
         duels: one of so many programs is a duel, none for 0: a thread makes the calls of a life,
-            one call of one other thread meets them, and all are about one thing.
+            one call of another, of an operation of the life, meets them, and all are about one
+            thing.
     """
 
     threads: tuple[int, int] = (2, 3)

@@ -102,8 +102,8 @@ def colliding_program(
     them; one thread alone makes the calls of several, one after the other. ``spans`` are ranges of
     arguments, by name, which lie within those of the operations. ``places`` names arguments that
     say in which container a call is: half of the lives end in another one. One of ``duels``
-    programs, none for 0, is a duel: one call meets a life, and all calls are about one thing.
-    Raises UsageError likewise.
+    programs, none for 0, is a duel: one call, of an operation of the life, meets it, and all are
+    about one thing. Raises UsageError likewise.
     """
     check_size(subject, seed, threads[1], operations[1])
     draws = Draws(seed)
@@ -123,7 +123,7 @@ def colliding_program(
         else:
             life = codes[draws.below(len(codes))][: operations[1]]
             if duel:
-                lists = duel_lists(draws, arguments, life, theme)
+                lists = duel_lists(draws, arguments, life)
             else:
                 lists = meeting_lists(draws, arguments, life, theme, n_threads)
             if places and draws.one_in(2):
@@ -174,39 +174,31 @@ def meeting_lists(
 
     Calls of the life have equal arguments, but one in four is drawn anew, and one in two of an
     operation that follows itself: the second is mostly about another thing. The others make few
-    calls, of :func:`meeting_weights`.
+    calls: of the life, or of the theme. Operations that belong to one thread do not occur.
     """
+    operations = arguments.subject.operations
     known: dict[Argument, int] = {}
-    weights = meeting_weights(arguments.subject, life, theme)
+    meeting = [0 if one.role else weight for one, weight in zip(operations, theme, strict=True)]
+    for code in life:
+        meeting[code] += 1
     chosen = [list(life)]
     chosen += [
-        [draws.weighted(weights) for _ in range(1 + draws.below(MEETING))]
+        [draws.weighted(meeting) for _ in range(1 + draws.below(MEETING))]
         for _ in range(1, threads)
     ]
     return [life_calls(draws, arguments, codes, known) for codes in chosen]
 
 
-def duel_lists(
-    draws: Draws, arguments: Arguments, life: Sequence[int], theme: Sequence[int]
-) -> list[NDArray[np.void]]:
+def duel_lists(draws: Draws, arguments: Arguments, life: Sequence[int]) -> list[NDArray[np.void]]:
     """Draw the calls of a thread that lives a life, by code, and the one call that meets it.
 
-    All are about one thing, and their amounts are small, so that a few executions are a large
-    share of all that there are.
+    All are about one thing, their amounts are small, and the one is of an operation of the life, so
+    that a few executions are a large share of all that there are.
     """
     known: dict[Argument, int] = {}
-    meeting = [draws.weighted(meeting_weights(arguments.subject, life, theme))]
+    different = sorted({*life})
+    meeting = [different[draws.below(len(different))]]
     return [duel_calls(draws, arguments, codes, known) for codes in (life, meeting)]
-
-
-def meeting_weights(subject: Subject, life: Sequence[int], theme: Sequence[int]) -> list[int]:
-    """Return weights of the operations of a life and of the theme, but for those of one thread."""
-    weights = [
-        0 if one.role else weight for one, weight in zip(subject.operations, theme, strict=True)
-    ]
-    for code in life:
-        weights[code] += 1
-    return weights
 
 
 def move_elsewhere(subject: Subject, call: np.void, places: Collection[str]) -> None:
