@@ -115,5 +115,5 @@ dist: $(VENV)/installed
 
 clean:
 	rm -rf build dist $(VENV) *.egg-info .pytest_cache .hypothesis .mypy_cache
-	find pulsar_ml benchmarks tests stress spark -name '*.pyx' -exec sh -c 'for f; do rm -f "$${f%.pyx}.c" "$${f%.pyx}.cpp"; done' - {} +
+	find pulsar_ml benchmarks tests stress spark \( -name '*.pyx' -o -path '*/linearize/*.py' \) -exec sh -c 'for f; do rm -f "$${f%.py*}.c" "$${f%.py*}.cpp"; done' - {} +
 	find pulsar_ml benchmarks tests stress spark \( -name '*.so' -o -name __pycache__ \) -prune -exec rm -rf {} +

@@ -65,6 +65,14 @@ NOT_SANITIZED = {
     "pulsar_ml.harness.pythreads._fibers",
 }
 
+# Modules in Python that are compiled as they are, for the time that a check of a short history takes
+# beside its search. They run uncompiled as well, and where they are compiled, a change of one needs
+# a build.
+COMPILED = tuple(
+    f"pulsar_ml.harness.linearize.{name}"
+    for name in ("check", "checker", "effort", "parts.guide", "searches", "shipped", "verdict")
+)
+
 # They take the longest, so they come first.
 LARGE = (
     "pulsar_ml._core",
@@ -86,6 +94,12 @@ DIRECTIVES = {
     # Importing an extension that does not declare this turns the GIL on.
     "freethreading_compatible": True,
 }
+# What an interpreter does: indices are checked, and annotations are no types.
+AS_PYTHON = {
+    "language_level": "3",
+    "annotation_typing": False,
+    "freethreading_compatible": True,
+}
 
 
 # A build is another one when any of these changes: native sources, flags (here and in
@@ -101,7 +115,9 @@ UNBUILT = {"clean", "egg_info", "dist_info"}
 def is_source(path: Path) -> bool:
     """Returns true if a change of this file makes another build."""
     if path.suffix in NATIVE:
-        return not (path.suffix == ".c" and path.with_suffix(".pyx").exists())
+        return path.suffix != ".c" or not any(
+            path.with_suffix(suffix).exists() for suffix in (".pyx", ".py")
+        )
     if path.suffix != ".py":
         return False
     return path.name in PYTHON or path.parent.name in FOLDERS
@@ -137,12 +153,14 @@ def extension(name: str, **options: object) -> Extension:
     flags = ["-O3", "-std=gnu11", "-Wall", "-Wextra", "-fno-strict-aliasing"]
     flags += SANITIZER_FLAGS[SANITIZE] + of_clang()
     flags += level()
-    if STRICT:
+    if name in COMPILED:
+        flags.append("-w")  # what is wrong there is told by mypy; GCC warns of Cython's own code
+    elif STRICT:
         flags.append("-Werror")
     link = [flag for flag in SANITIZER_FLAGS[SANITIZE] if flag.startswith("-fsanitize")]
     return Extension(
         name,
-        [name.replace(".", "/") + ".pyx"],
+        [name.replace(".", "/") + (".py" if name in COMPILED else ".pyx")],
         include_dirs=["."],
         extra_compile_args=flags,
         extra_link_args=link,
@@ -252,11 +270,13 @@ def extensions() -> list[Extension]:
             "pulsar_ml.operations._native",
             define_macros=[("PML_FAULTS", "1"), ("PML_BUILD_ID", f'"{build_id()}"')],
         ),
+        *map(extension, COMPILED),
         engine_extension(),
         fibers_extension(),
     ]
     if SANITIZE and not ONLY:
-        found = [module for module in found if module.name not in NOT_SANITIZED]
+        left_out = NOT_SANITIZED | {*COMPILED}
+        found = [module for module in found if module.name not in left_out]
     # Tests of the build have trees of one module.
     return [module for module in found if (ROOT / module.sources[0]).exists()]
 
@@ -267,18 +287,24 @@ def translated(modules: list[Extension]) -> tuple[list[Extension], str]:
     Runs in a process of its own, whose standard error goes into a file: Cython's own processes
     write to it as well.
     """
+    kinds = [
+        (DIRECTIVES, [module for module in modules if module.name not in COMPILED]),
+        (AS_PYTHON, [module for module in modules if module.name in COMPILED]),
+    ]
+    found: list[Extension] = []
     with tempfile.TemporaryFile("w+") as messages:
         os.dup2(messages.fileno(), 2)
         try:
-            found = cythonize(  # type: ignore[no-untyped-call]
-                modules,
-                compiler_directives=DIRECTIVES,
-                include_path=["."],
-                force=STRICT,
-                # Warnings and reports of the engine and of sanitizers name lines of .pxd files.
-                emit_linenums=True,
-                nthreads=PROCESSORS,
-            )
+            for directives, of_kind in kinds:
+                found += cythonize(  # type: ignore[no-untyped-call]
+                    of_kind,
+                    compiler_directives=directives,
+                    include_path=["."],
+                    force=STRICT,
+                    # Warnings and reports of the engine and of sanitizers name lines of .pxd files.
+                    emit_linenums=True,
+                    nthreads=PROCESSORS,
+                )
         except CompileError:
             found = []
         messages.seek(0)
@@ -291,9 +317,10 @@ def present(modules: list[Extension]) -> bool:
     Cython itself needs seconds to find that out.
     """
     sources = [Path(source) for module in modules for source in module.sources]
-    generated = [path.with_suffix(".c") for path in sources if path.suffix == ".pyx"]
+    generated = [path.with_suffix(".c") for path in sources if path.suffix in {".pyx", ".py"}]
     written = [path for path in Path("pulsar_ml").rglob("*") if path.suffix in NATIVE]
-    newest = max(path.stat().st_mtime for path in written if is_source(path))
+    written = [*filter(is_source, written), *(path for path in sources if path.suffix == ".py")]
+    newest = max(path.stat().st_mtime for path in written)
     return all(path.exists() and path.stat().st_mtime > newest for path in generated)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import runpy
 import shutil
 import site
 import sys
@@ -15,6 +16,8 @@ from tests.builds.conftest import Built
 from tests.builds.project import SUFFIX, python, succeed
 
 pytestmark = pytest.mark.xdist_group("build")
+
+COMPILED = runpy.run_path(str(ROOT / "setup.py"), run_name="not_the_build")["COMPILED"]
 
 USE_THE_CACHE = """
 import pulsar_ml
@@ -72,7 +75,8 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
             assert source.relative_to(ROOT).as_posix() in names
     modules = {name.removesuffix(SUFFIX) for name in names if name.endswith(SUFFIX)}
     sources = [*package.rglob("*.pyx"), package / "harness" / "pythreads" / "_fibers.pyi"]
-    assert modules == {source.relative_to(ROOT).with_suffix("").as_posix() for source in sources}
+    expected = {source.relative_to(ROOT).with_suffix("").as_posix() for source in sources}
+    assert modules == expected | {name.replace(".", "/") for name in COMPILED}
     assert {name.split("/")[0] for name in names} == {"pulsar_ml"}
     suffixes = {
         ".py",
@@ -91,7 +95,11 @@ def test_the_wheel_holds_what_users_and_cython_need_and_nothing_else(built: Buil
         ".js",
     }
     sources_in_c = {name for name in names if name.endswith(".c")}
-    written = {source for source in package.rglob("*.c") if not source.with_suffix(".pyx").exists()}
+    written = {
+        source
+        for source in package.rglob("*.c")
+        if not any(source.with_suffix(suffix).exists() for suffix in (".pyx", ".py"))
+    }
     assert sources_in_c == {source.relative_to(ROOT).as_posix() for source in written}
     assert {Path(name).suffix for name in names - sources_in_c} == suffixes
 
@@ -153,10 +161,7 @@ def test_an_editable_install_works_from_another_directory(built: Built, tmp_path
     """An editable build compiles in a folder of its own; one small module shows it."""
     tree = tmp_path / "tree"
     shutil.copytree(built.tree, tree)
-    for source in (tree / "pulsar_ml").rglob("*.pyx"):
-        if source.name != "_memory.pyx":
-            source.unlink()
-            source.with_suffix(".c").unlink()
+    module = "pulsar_ml.harness.linearize.limits._memory"
     home = tmp_path / "environment"
     succeed(sys.executable, "-m", "venv", "--without-pip", home, cwd=tmp_path)
     interpreter = home / "bin" / "python"
@@ -166,8 +171,8 @@ def test_an_editable_install_works_from_another_directory(built: Built, tmp_path
     succeed(
         sys.executable, "-m", "pip", "--python", interpreter, "install", "--no-build-isolation", "--no-deps",
         "--ignore-installed", "-e", tree, cwd=tmp_path, PULSAR_ML_OPTIMIZE="0",
+        PULSAR_ML_ONLY=module,
     )  # fmt: skip
-    module = "pulsar_ml.harness.linearize.limits._memory"
     use = f"import {module} as module; print(module.__file__)"
     found = Path(python(use, cwd=tmp_path, interpreter=str(interpreter)))
     assert found.name == f"_memory{SUFFIX}"

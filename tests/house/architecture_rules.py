@@ -103,7 +103,7 @@ def read_project() -> dict[str, str]:
     for folder in FOLDERS:
         paths += [path for path in (ROOT / folder).rglob("*") if path.is_file()]
     paths += [path for path in (ROOT / ".ci").glob("*") if path.is_file()]
-    generated = {path.with_suffix(".c") for path in paths if path.suffix == ".pyx"}
+    generated = {path.with_suffix(".c") for path in paths if path.suffix in {".pyx", ".py"}}
     return {
         path.relative_to(ROOT).as_posix(): path.read_text()
         for path in sorted(set(paths) - generated)
