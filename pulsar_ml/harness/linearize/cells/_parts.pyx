@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
-from libc.stdlib cimport free, malloc, qsort, realloc
+from libc.stdlib cimport free, malloc, realloc
 from libc.string cimport memcpy, memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.limits.address cimport address_of
@@ -30,12 +30,42 @@ cdef enum:
     FIRST_STEPS = 32      # for each call of a part, in the first round
 
 
-cdef int in_time(const void* a, const void* b) noexcept nogil:
-    cdef const Placed* one = <const Placed*>a
-    cdef const Placed* other = <const Placed*>b
-    if one.time != other.time:
-        return -1 if one.time < other.time else 1
-    return one.sequence - other.sequence
+# The place behind a run: calls from ``begin`` on whose times do not decrease.
+cdef int32_t end_of_run(const Placed* places, int32_t begin, int32_t n) noexcept nogil:
+    cdef int32_t i = begin + 1
+    while i < n and places[i - 1].time <= places[i].time:
+        i += 1
+    return min(i, n)
+
+
+# Sorts calls by their times; those of equal times keep their order. ``room`` is for n calls, too. The
+# orders of the parts are runs, which are merged in pairs until there is one.
+cdef void merge_runs(Placed* places, Placed* room, int32_t n) noexcept nogil:
+    cdef Placed* source = places
+    cdef Placed* into = room
+    cdef int32_t i, j, begin, middle, end, out
+    while end_of_run(source, 0, n) < n:
+        begin = out = 0
+        while begin < n:
+            middle = end_of_run(source, begin, n)
+            end = end_of_run(source, middle, n) if middle < n else n
+            i, j = begin, middle
+            while i < middle and j < end:
+                if source[j].time < source[i].time:
+                    into[out] = source[j]
+                    j += 1
+                else:
+                    into[out] = source[i]
+                    i += 1
+                out += 1
+            memcpy(into + out, source + i, <size_t>(middle - i) * sizeof(Placed))
+            out += middle - i
+            memcpy(into + out, source + j, <size_t>(end - j) * sizeof(Placed))
+            out += end - j
+            begin = end
+        source, into = into, source
+    if source != places:
+        memcpy(places, source, <size_t>n * sizeof(Placed))
 
 
 cdef class Parts:
@@ -97,7 +127,7 @@ cdef class Parts:
         memory = <int32_t*>malloc(
             (2 * <size_t>n + 2 * (<size_t>self.parts + <size_t>n + 1)) * sizeof(int32_t)
         )
-        places = <Placed*>malloc((<size_t>n + 1) * sizeof(Placed))
+        places = <Placed*>malloc((2 * <size_t>n + 1) * sizeof(Placed))
         try:
             if memory is NULL or places is NULL:
                 raise MemoryError(f"no memory to check {n} calls")
@@ -274,6 +304,7 @@ cdef class Parts:
             places[i].sequence = i
         return placed + n
 
+    # Searches the parts and places the calls of a legal history; ``places`` is for 2n calls.
     cdef int all_parts(self, const Record* records, int32_t n, int32_t* memory, bint together, int criterion,
                        int64_t most_steps, Placed* places, int32_t* placed, int64_t* steps,
                        int64_t* configurations) noexcept nogil:
@@ -337,5 +368,5 @@ cdef class Parts:
                     found = answers[part]
                     self.open_part = -1 if together else part
         if found == ANSWER_LEGAL and parts > 1:
-            qsort(places, <size_t>placed[0], sizeof(Placed), &in_time)
+            merge_runs(places, places + n, placed[0])
         return found
