@@ -65,9 +65,9 @@ NOT_SANITIZED = {
     "pulsar_ml.harness.pythreads._fibers",
 }
 
-# Modules in Python that are compiled as they are, for the time that a check of a short history takes
-# beside its search. They run uncompiled as well, and where they are compiled, a change of one needs
-# a build.
+# Modules in Python that are compiled as they are, for the time that a check of a short history
+# takes beside its search. They run uncompiled as well; where they are compiled, a change of one
+# needs a build.
 COMPILED = tuple(
     f"pulsar_ml.harness.linearize.{name}"
     for name in ("check", "checker", "effort", "parts.guide", "searches", "shipped", "verdict")

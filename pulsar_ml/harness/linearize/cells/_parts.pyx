@@ -38,8 +38,8 @@ cdef int32_t end_of_run(const Placed* places, int32_t begin, int32_t n) noexcept
     return min(i, n)
 
 
-# Sorts calls by their times; those of equal times keep their order. ``room`` is for n calls, too. The
-# orders of the parts are runs, which are merged in pairs until there is one.
+# Sorts calls by their times; those of equal times keep their order. ``room`` is for n calls, too.
+# The orders of the parts are runs, which are merged in pairs until there is one.
 cdef void merge_runs(Placed* places, Placed* room, int32_t n) noexcept nogil:
     cdef Placed* source = places
     cdef Placed* into = room
