@@ -154,7 +154,7 @@ def extension(name: str, **options: object) -> Extension:
     flags += SANITIZER_FLAGS[SANITIZE] + of_clang()
     flags += level()
     if name in COMPILED:
-        flags.append("-w")  # what is wrong there is told by mypy; GCC warns of Cython's own code
+        flags.append("-w")  # GCC warns of the C that Cython writes; mypy checks the sources
     elif STRICT:
         flags.append("-Werror")
     link = [flag for flag in SANITIZER_FLAGS[SANITIZE] if flag.startswith("-fsanitize")]

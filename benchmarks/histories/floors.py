@@ -118,6 +118,7 @@ def one_operation(shape: Shape) -> float:
 
 
 def steps_and_one_operation(shape: Shape) -> float:
+    """Return the time of the model's own steps and of a check of one operation."""
     return bare_steps(shape) + one_operation(shape)
 
 

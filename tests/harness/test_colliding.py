@@ -300,6 +300,7 @@ def test_one_of_so_many_programs_is_a_duel(core: ModuleType, duels: int) -> None
         return (
             [len(calls) for calls in program.threads] == [len(LIFE), 1]
             and names_of(program, 0) == LIFE
+            and {*names_of(program, 1)} <= {*LIFE}
             and all(len(values(program, name)) == 1 for name in ("cache", "key"))
             and values(program, "width") <= {*range(4)}
         )
