@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given, settings
 
 from benchmarks.peers.porcupine.histories import flipped
-from benchmarks.peers.porcupine.models import Exchanged, Text, Texts
+from benchmarks.peers.porcupine.models import Exchanged, ForeseenText, Text, Texts
 from pulsar_ml.harness.histories.history import Call, History, Operation, history_of
 from pulsar_ml.harness.histories.published import key_value
 from pulsar_ml.harness.linearize import ILLEGAL, LEGAL, UNKNOWN, Options, check
@@ -100,6 +100,19 @@ def test_the_key_that_the_model_refutes_first_is_searched_first(flips: int) -> N
             assert check(history, whole, options=options).answer == ILLEGAL
             questions[options.natively] = model.questions.total()
         assert questions[True] < questions[False] / 3
+
+
+@pytest.mark.parametrize(("kind", "steps"), [(Text, 200), (ForeseenText, 100)])
+def test_where_most_keys_are_illegal_a_short_one_is_searched_first(
+    kind: type[Text], steps: int
+) -> None:
+    """The first key that the guide searches is illegal; a shorter one takes fewer steps."""
+    for seed in range(3):
+        history = flipped(key_value(seed, clients=50, operations=1300, keys=10), seed, 130)
+        calls = Counter(history.call(at).arguments[0] for at in range(len(history)))
+        verdict = check(history, Keyed(kind()), options=QUICK)
+        assert verdict.answer == ILLEGAL and verdict.steps < steps
+        assert verdict.key == min(calls, key=calls.__getitem__) != history.call(0).arguments[0]
 
 
 @pytest.mark.parametrize("left", [0, 1, 100, 4_000])

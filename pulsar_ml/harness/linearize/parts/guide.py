@@ -95,23 +95,40 @@ class Guide:
         _, suspect, native = self.proposal
         if suspect is None or native is None:
             return Suspect()
-        if self.searches.checker.looks_ahead:
+        # The guide looks ahead as your model does or does not, so its steps are the same.
+        ahead = self.searches.checker.looks_ahead
+        # Where the first part that was searched is illegal, others probably are, and the shortest is
+        # the easiest one.
+        all_alike = suspect[0] == 0 and len(suspect) > FEW_STEPS
+        if ahead and not all_alike:
             return Suspect(int(suspect[0]))
-        # Your model does not look ahead, so neither does the guide here: the steps are the same.
-        if steps := self.steps_for(native, suspect, EASY_STEPS[0]):
-            return Suspect(int(suspect[0]), steps, native.blocked_at)
-        others = [one for one in native.pieces(self.searches.records) if one[0] != suspect[0]]
-        parts = others
+        if not all_alike and (found := self.first_refuted([suspect], EASY_STEPS[0], ahead)):
+            return found
+        pieces = sorted(native.pieces(self.searches.records), key=len)
+        others = [one for one in pieces if one[0] != suspect[0]]
+        parts = pieces if all_alike else others
         for few in EASY_STEPS + MORE_STEPS:
             if few in MORE_STEPS:
                 parts = [one for one in parts if few * len(one) <= MOST_STEPS]
-            for part in parts:
-                if steps := self.steps_for(native, part, few):
-                    return Suspect(int(part[0]), steps, native.blocked_at)
+            if found := self.first_refuted(parts, few, ahead):
+                return found
+            if ahead:
+                break
             if few == EASY_STEPS[0]:
                 illegal = [one for one in others if self.steps_for(native, one, most, ahead=True)]
                 parts = [suspect, *illegal]
         return Suspect(int(suspect[0]))
+
+    def first_refuted(
+        self, parts: list[NDArray[np.int32]], most: int, ahead: bool
+    ) -> Suspect | None:
+        """Return the first of the parts that ``most`` steps for each call refute; None: none."""
+        native = self.proposal.native
+        assert native is not None
+        for part in parts:
+            if steps := self.steps_for(native, part, most, ahead=ahead):
+                return Suspect(int(part[0]), steps, NEVER if ahead else native.blocked_at)
+        return None
 
     def steps_for(
         self, native: Parts, part: NDArray[np.int32], most: int, *, ahead: bool = False

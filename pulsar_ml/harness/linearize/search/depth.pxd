@@ -277,16 +277,18 @@ cdef inline int32_t next_lane(const Depth* d, const Table* table, int64_t first)
             if d.returned[lane] == first and d.symbol[lane] >= 0:
                 part = table.part[d.symbol[lane]]
                 break
-    for lane in range(d.lanes.n):
-        if d.invoked[lane] > first or d.symbol[lane] < 0 or table.pure[d.symbol[lane]]:
-            continue
-        if last >= 0 and not sooner(d, table, part, last, lane):
-            continue
-        if found >= 0 and not sooner(d, table, part, lane, found):
-            continue
-        if not (d.real_time and has_twin(d, lane, first)):
-            found = lane
-    return found
+    while True:
+        found = -1
+        for lane in range(d.lanes.n):
+            if d.invoked[lane] > first or d.symbol[lane] < 0 or table.pure[d.symbol[lane]]:
+                continue
+            if last >= 0 and not sooner(d, table, part, last, lane):
+                continue
+            if found < 0 or sooner(d, table, part, lane, found):
+                found = lane
+        if found < 0 or not (d.real_time and has_twin(d, found, first)):
+            return found
+        last = found
 
 
 cdef inline int32_t next_lane_from_start(Depth* d, const Table* table, int64_t first) noexcept nogil:
