@@ -102,16 +102,13 @@ def test_the_key_that_the_model_refutes_first_is_searched_first(flips: int) -> N
         assert questions[True] < questions[False] / 3
 
 
-@pytest.mark.parametrize(("kind", "steps"), [(Text, 200), (ForeseenText, 100)])
-def test_where_most_keys_are_illegal_a_short_one_is_searched_first(
-    kind: type[Text], steps: int
-) -> None:
-    """The first key that the guide searches is illegal; a shorter one takes fewer steps."""
+@pytest.mark.parametrize("kind", [Text, ForeseenText])
+def test_where_most_keys_are_illegal_a_short_one_is_searched_first(kind: type[Text]) -> None:
     for seed in range(3):
         history = flipped(key_value(seed, clients=50, operations=1300, keys=10), seed, 130)
         calls = Counter(history.call(at).arguments[0] for at in range(len(history)))
         verdict = check(history, Keyed(kind()), options=QUICK)
-        assert verdict.answer == ILLEGAL and verdict.steps < steps
+        assert verdict.answer == ILLEGAL and verdict.steps < 200
         assert verdict.key == min(calls, key=calls.__getitem__) != history.call(0).arguments[0]
 
 

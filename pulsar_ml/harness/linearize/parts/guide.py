@@ -97,8 +97,8 @@ class Guide:
             return Suspect()
         # The guide looks ahead as your model does or does not, so its steps are the same.
         ahead = self.searches.checker.looks_ahead
-        # Where the first part that was searched is illegal, others probably are, and the shortest is
-        # the easiest one.
+        # Where the first part that was searched is illegal, others probably are, and the shortest
+        # is the easiest one.
         all_alike = suspect[0] == 0 and len(suspect) > FEW_STEPS
         if ahead and not all_alike:
             return Suspect(int(suspect[0]))
