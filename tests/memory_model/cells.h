@@ -1,10 +1,12 @@
-/* Three atomic cells, a mutex, a condition and threads that threads start, with an operation for
- * each kind of access and each memory order. A test compares the outcomes of programs over them
- * with those that a memory model allows. */
+/* Three atomic cells, a mutex, a condition, a read-write lock, a semaphore with one unit, and
+ * threads that threads start, with an operation for each kind of access and each memory order. A
+ * test compares the outcomes of programs over them with those that a memory model allows; of the
+ * read-write lock and the semaphore, the searches with each other. */
 #ifndef MEMORY_MODEL_CELLS_H
 #define MEMORY_MODEL_CELLS_H
 
 #include <pthread.h>
+#include <semaphore.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,8 +17,10 @@
 enum { CELLS = 3, MOST_THREADS = 4, MOST_CALLS = 16, MOST_OUTCOMES = 1 << 14, FAILED_CAS = 8 };
 enum {
     LOAD, STORE, EXCHANGE, CAS, FENCE, LOCK, UNLOCK, WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN,
-    TRY_LOCK, LOCK_UNTIL, LOCK_FOR, OPERATIONS
+    TRY_LOCK, LOCK_UNTIL, LOCK_FOR, READ_LOCK, WRITE_LOCK, SHARED_UNLOCK, TAKE, GIVE, COUNT, OPERATIONS
 };
+/* How a read-write lock or a unit of the semaphore is got: the `cell` of a call. */
+enum { WAITS, TRIES, UNTIL };
 /* The result of a wait of a thread that did not get the mutex: it does not wait. */
 enum { NO_WAIT = 2 };
 /* Deadlines are this far apart; the clock starts at one second. */
@@ -33,9 +37,11 @@ struct World {
     int64_t cells[CELLS];
     pthread_mutex_t mutex;
     pthread_cond_t condition;
+    pthread_rwlock_t shared;
+    sem_t semaphore;
     pthread_t threads[MOST_THREADS];
     int is_started[MOST_THREADS];    /* and not joined */
-    int has_mutex[MOST_THREADS];
+    int has_mutex[MOST_THREADS], has_shared[MOST_THREADS];
     Child children[MOST_THREADS];
 };
 
@@ -123,6 +129,33 @@ static int allocates(int64_t *cell)
     return done;
 }
 
+/* 0, or 1 when the thread did not get the read-write lock, which it gets once at a time. */
+static int shared(World *w, int t, int writes, int how, const struct timespec *deadline)
+{
+    int error = 1;
+    if (w->has_shared[t])
+        return 2;
+    switch (how * 2 + writes) {
+    case 2 * WAITS: error = pthread_rwlock_rdlock(&w->shared); break;
+    case 2 * WAITS + 1: error = pthread_rwlock_wrlock(&w->shared); break;
+    case 2 * TRIES: error = pthread_rwlock_tryrdlock(&w->shared); break;
+    case 2 * TRIES + 1: error = pthread_rwlock_trywrlock(&w->shared); break;
+    case 2 * UNTIL: error = pthread_rwlock_timedrdlock(&w->shared, deadline); break;
+    case 2 * UNTIL + 1: error = pthread_rwlock_timedwrlock(&w->shared, deadline); break;
+    }
+    w->has_shared[t] = !error;
+    return error != 0;
+}
+
+/* 0, or 1 when the thread did not get a unit. */
+static int taken(World *w, int how, const struct timespec *deadline)
+{
+    int error = how == WAITS   ? sem_wait(&w->semaphore)
+                : how == TRIES ? sem_trywait(&w->semaphore)
+                               : sem_timedwait(&w->semaphore, deadline);
+    return error != 0;
+}
+
 /* 0, or 1 when the thread did not get the mutex. */
 static int locked(World *w, int t, int error)
 {
@@ -184,6 +217,18 @@ static void apply(World *w, int t, const PmlCall *call)
         else
             value = pthread_cond_timedwait(&w->condition, &w->mutex, &deadline) != 0;
         break;
+    case READ_LOCK: case WRITE_LOCK:
+        value = shared(w, t, call->code == WRITE_LOCK, (int)call->arguments[0], &deadline);
+        break;
+    case SHARED_UNLOCK:
+        if (w->has_shared[t]) {
+            w->has_shared[t] = 0;
+            pthread_rwlock_unlock(&w->shared);
+        }
+        break;
+    case TAKE: value = taken(w, (int)call->arguments[0], &deadline); break;
+    case GIVE: sem_post(&w->semaphore); break;
+    case COUNT: sem_getvalue(&w->semaphore, &done); value = done; break;
     case NOTIFY_ONE: pthread_cond_signal(&w->condition); break;
     case NOTIFY_ALL: pthread_cond_broadcast(&w->condition); break;
     case SPAWN:
@@ -213,6 +258,8 @@ static void *cells_create(const int64_t *settings, int32_t threads)
     if (w) {
         pthread_mutex_init(&w->mutex, NULL);
         pthread_cond_init(&w->condition, NULL);
+        pthread_rwlock_init(&w->shared, NULL);
+        sem_init(&w->semaphore, 0, 1);
     }
     return w;
 }
@@ -233,6 +280,8 @@ static void cells_destroy(void *instance)
     for (int t = 0; t < MOST_THREADS; t++)
         if (w->is_started[t])
             pthread_join(w->threads[t], NULL);
+    sem_destroy(&w->semaphore);
+    pthread_rwlock_destroy(&w->shared);
     pthread_cond_destroy(&w->condition);
     pthread_mutex_destroy(&w->mutex);
     free(w);
@@ -245,12 +294,16 @@ static const PmlOperation cells_operations[OPERATIONS] = {
     [TIMED_WAIT] = ACCESS("timed_wait"), [NOTIFY_ONE] = ACCESS("notify_one"),
     [NOTIFY_ALL] = ACCESS("notify_all"), [SPAWN] = ACCESS("spawn"), [JOIN] = ACCESS("join"),
     [TRY_LOCK] = ACCESS("try_lock"), [LOCK_UNTIL] = ACCESS("lock_until"), [LOCK_FOR] = ACCESS("lock_for"),
+    [READ_LOCK] = ACCESS("read_lock"), [WRITE_LOCK] = ACCESS("write_lock"),
+    [SHARED_UNLOCK] = ACCESS("shared_unlock"), [TAKE] = ACCESS("take"), [GIVE] = ACCESS("give"),
+    [COUNT] = ACCESS("count"),
 };
 
 static const PmlArgument cells_no_setting = {0};
 
 static PmlSubject cells_subject = {
-    PML_SUBJECT_ABI, OPERATIONS, 0, MOST_THREADS, "cells", "Three atomic cells, a mutex, a condition, threads.",
+    PML_SUBJECT_ABI, OPERATIONS, 0, MOST_THREADS, "cells",
+    "Three atomic cells, locks, a condition, a semaphore, threads.",
     cells_operations, &cells_no_setting, cells_create, cells_apply, cells_check, cells_destroy,
 };
 

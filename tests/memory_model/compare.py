@@ -25,6 +25,7 @@ SAMPLES = 20  # executions of each sampler
 SHOWN = 4  # outcomes
 FAULTY = ("weak_failure", "no_memory")
 REDUCED = ("sc", "tso", "c11")  # modes whose searches strategy "reduce" makes smaller
+EXACT = ("sc", "tso")  # without faults, to one execution of each class
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,6 +168,9 @@ def reduction_of(
         return f"the reduced search misses {missing} classes and has {new} that are none"
     if found.outcomes != whole.outcomes:
         return f"the reduced search misses {len(whole.outcomes - found.outcomes)} outcomes"
+    number, exact = found.executions - found.blocked, mode in EXACT and not (faults or faulty)
+    if exact and not found.unreduced and number != found.classes:
+        return f"the reduced search makes {number} whole executions of {found.classes} classes"
     return ""
 
 

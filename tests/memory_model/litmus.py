@@ -20,7 +20,11 @@ WAIT, TIMED_WAIT, NOTIFY_ONE, NOTIFY_ALL, SPAWN, JOIN = WAITING = (
 )
 TRY_LOCK, LOCK_UNTIL, LOCK_FOR = ATTEMPTS = ("try_lock", "lock_until", "lock_for")
 LOCKS = (LOCK, *ATTEMPTS)
-KINDS = (*ACCESSES, *WAITING, *ATTEMPTS)
+READ_LOCK, WRITE_LOCK, SHARED_UNLOCK, TAKE, GIVE, COUNT = OBJECTS = (
+    *("read_lock", "write_lock", "shared_unlock", "take", "give", "count"),
+)
+KINDS = (*ACCESSES, *WAITING, *ATTEMPTS, *OBJECTS)
+HOW = ("waits", "tries", "until")  # to get a lock of OBJECTS or a unit: the cell of the operation
 ORDERED = (LOAD, STORE, EXCHANGE, CAS)
 # The numbers of GCC's builtins.
 RELAXED, ACQUIRE, RELEASE, ACQ_REL, SEQ_CST = ORDERS = (0, 2, 3, 4, 5)

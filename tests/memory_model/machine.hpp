@@ -74,11 +74,11 @@ constexpr uint64_t DEADLOCK = uint64_t(1) << 63;
 enum Status : uint8_t { UNBORN, RUNS, BLOCKED, LATE, WAITS, NOTIFIED, TIMED_OUT };
 
 struct Sync {
-    uint64_t results[THREADS];
+    uint64_t results[THREADS], looks[THREADS];   /* see note() */
     int64_t now, deadline[THREADS];   /* 0: the thread has none yet */
     uint8_t position[THREADS], status[THREADS];
     int8_t owner;
-    uint8_t unused[7];
+    uint8_t taken, changed, unused[5];   /* how often the mutex was, and the condition */
 };
 
 template <class Memory> struct State {
@@ -133,8 +133,11 @@ template <class Memory> class Exploration {
     }
 
   private:
+    /* What tells one class of executions from others: the graph, how each wait and attempt to lock
+     * ended, and the times that threads saw. */
     struct Bytes {
         Memory memory;
+        uint64_t results[THREADS], looks[THREADS];
         bool operator==(const Bytes &other) const { return !std::memcmp(this, &other, sizeof *this); }
     };
     const Program &p;
@@ -213,8 +216,13 @@ template <class Memory> class Exploration {
         if (until > state.sync.now)
             state.sync.now = until;
         for (int t = 0; t < p.threads; t++)
-            if (is_timed(state, t) && state.sync.deadline[t] <= state.sync.now)
+            if (is_timed(state, t) && state.sync.deadline[t] <= state.sync.now) {
+                if (state.sync.status[t] == BLOCKED)
+                    note_mutex(state, t);
+                else
+                    note(state, t, state.sync.changed++);
                 state.sync.status[t] = state.sync.status[t] == BLOCKED ? LATE : TIMED_OUT;
+            }
     }
 
     /* The mutex is free; those that are blocked in a timed lock try again. */
@@ -224,6 +232,24 @@ template <class Memory> class Exploration {
         for (int t = 0; t < p.threads && !p.has(UNLOCK_WAKES_NOBODY); t++)
             if (state.sync.status[t] == BLOCKED)
                 state.sync.status[t] = RUNS;
+    }
+
+    /* Keeps what a thread saw that is no event of a graph: the time, the mutex that it did not get,
+     * or the notification that ended its wait. */
+    void note(State<Memory> &state, int t, uint64_t seen) const
+    {
+        state.sync.looks[t] = state.sync.looks[t] * 0xD6E8FEB86659FD93 + seen + 1;
+    }
+
+    void note_mutex(State<Memory> &state, int t) const
+    {
+        note(state, t, 2 * state.sync.taken + (state.sync.owner >= 0));
+    }
+
+    void take(State<Memory> &state, int t) const
+    {
+        state.sync.owner = int8_t(t);
+        state.sync.taken++;
     }
 
     void add_result(State<Memory> &state, int t, unsigned value) const
@@ -255,7 +281,7 @@ template <class Memory> class Exploration {
         case LOCK:
             if (state.sync.owner >= 0 || !next.memory.lock(shape, t, slot))
                 return;
-            next.sync.owner = int8_t(t);
+            take(next, t);
             next.memory.attempt(shape, slot);
             break;
         case TRY_LOCK:
@@ -303,8 +329,10 @@ template <class Memory> class Exploration {
             next.memory.look_at_mutex(slot);
         if (!failed && !next.memory.lock(shape, t, slot))
             return;
-        if (!failed)
-            next.sync.owner = int8_t(t);
+        if (failed)
+            note_mutex(next, t);
+        else
+            take(next, t);
         next.memory.attempt(shape, slot);
         add_result(next, t, failed);
         add(next);
@@ -318,17 +346,23 @@ template <class Memory> class Exploration {
         bool spans = call.kind == LOCK_FOR;
         if (spans && !deadline) {
             deadline = state.sync.now + LOOK + (p.has(SPAN_IS_OVER) ? 0 : call.value * APART);
+            note(next, t, uint64_t(state.sync.now + LOOK));
+            next.memory.attempt(shape, slot);
             set_clock(next, state.sync.now + LOOK);
             return add(next);
         }
         if (!spans)
             deadline = call.value * APART;
-        if (state.sync.owner < 0 || deadline <= state.sync.now)
+        if (state.sync.owner < 0 || deadline <= state.sync.now) {
+            if (state.sync.owner >= 0)
+                note_mutex(next, t);
             return end_lock(next, t, state.sync.owner >= 0);
+        }
         next.memory.attempt(shape, slot);
         if (p.faults & TIME_OUT) {
             State<Memory> late = next;
             set_clock(late, deadline);
+            note_mutex(late, t);
             end_lock(late, t, true);
         }
         next.sync.status[t] = BLOCKED;
@@ -342,7 +376,7 @@ template <class Memory> class Exploration {
         if (!late && !next.memory.lock(shape, t, slot))
             return;
         if (!late || p.has(LATE_LOCK_HOLDS))
-            next.sync.owner = int8_t(t);
+            take(next, t);
         next.memory.attempt(shape, slot);
         next.sync.status[t] = RUNS;
         add_result(next, t, late);
@@ -361,17 +395,34 @@ template <class Memory> class Exploration {
             give_back(next);
         if (timed)
             next.sync.deadline[t] = call.value * APART;
+        note(next, t, next.sync.changed++);
         if (p.faults & SPURIOUS) {
             State<Memory> early = next;
             early.sync.status[t] = NOTIFIED;
             add(early);
         }
-        next.sync.status[t] = timed && next.sync.deadline[t] <= next.sync.now ? TIMED_OUT : WAITS;
-        add(next);
-        if (timed && p.faults & TIME_OUT) {
-            set_clock(next, next.sync.deadline[t]);
-            add(next);
+        if (timed && next.sync.deadline[t] <= next.sync.now) {
+            next.sync.status[t] = TIMED_OUT;
+            note(next, t, next.sync.changed++);
+            return add(next);
         }
+        if (timed && p.faults & TIME_OUT) {
+            State<Memory> late = next;
+            set_clock(late, late.sync.deadline[t]);
+            late.sync.status[t] = TIMED_OUT;
+            note(late, t, late.sync.changed++);
+            add(late);
+        }
+        next.sync.status[t] = WAITS;
+        add(next);
+    }
+
+    bool any_waits(const State<Memory> &state) const
+    {
+        bool any = false;
+        for (int u = 0; u < p.threads; u++)
+            any |= state.sync.status[u] == WAITS;
+        return any;
     }
 
     void notify(const State<Memory> &state, int t, const Call &call, int slot)
@@ -379,12 +430,15 @@ template <class Memory> class Exploration {
         bool all = call.kind == NOTIFY_ALL || p.has(NOTIFY_ONE_IS_ALL), any = false;
         State<Memory> next = state;
         next.memory.signal(shape, slot);
+        note(next, t, state.sync.changed);
         add_result(next, t, 0);
         State<Memory> unheard = next;
+        unheard.sync.changed = next.sync.changed += any_waits(state) && !p.has(DEAF_NOTIFY);
         for (int u = 0; u < p.threads && !p.has(DEAF_NOTIFY); u++)
             if (state.sync.status[u] == WAITS) {
                 any = true;
                 next.sync.status[u] = NOTIFIED;
+                note(next, u, uint64_t(CALLS * t + state.sync.position[t]));
                 if (!all) {
                     add(next);
                     next = unheard;
@@ -406,7 +460,7 @@ template <class Memory> class Exploration {
                 return;
             if (!next.memory.lock(shape, t, slot))
                 return;
-            next.sync.owner = int8_t(t);
+            take(next, t);
         }
         next.sync.status[t] = RUNS;
         add_result(next, t, late);
@@ -430,7 +484,12 @@ template <class Memory> class Exploration {
                 outcome.finals |= uint64_t(state.sync.position[t]) << 5 * t;
         }
         outcomes.insert(outcome);
-        ended.insert({state.memory.bare()});
+        Bytes execution;
+        std::memset(static_cast<void *>(&execution), 0, sizeof execution);
+        execution.memory = state.memory.bare();
+        std::memcpy(execution.results, state.sync.results, sizeof execution.results);
+        std::memcpy(execution.looks, state.sync.looks, sizeof execution.looks);
+        ended.insert(execution);
     }
 };
 

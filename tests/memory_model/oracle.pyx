@@ -68,7 +68,7 @@ cdef Program program_of(threads, int roots):
 
 
 def explore(threads, int roots, *, str mode, bint strengthened=True, unsigned faults=0,
-            unsigned defects=0, size_t most_states=1_000_000):
+            unsigned defects=0, size_t most_states=4_000_000):
     """Return the outcomes of a program, each a tuple of five words, and its number of graphs.
 
     ``threads`` are sequences of calls (kind, cell, order, value, expected), of which the first

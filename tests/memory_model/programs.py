@@ -146,3 +146,47 @@ SEQ_CST_EXCHANGE = program(
     (exchange(X, 1, SEQ_CST),), (store(X, 2, SEQ_CST),), (store(X, 3),), (store(X, 5),)
 )
 FAILED_SEQ_CST_SWAP = program((store(X, 1, SEQ_CST),), (Operation(CAS, X, SEQ_CST, 2),))
+TWO_SEQ_CST_LOADS = program((store(X, 1), load(X, SEQ_CST)), (load(X, SEQ_CST),), (store(X, 2),))
+TRY_WITH_A_FULL_BUFFER = program(
+    locked(load(X)),
+    (store(X, 1), spawn(2), store(Y, 2), TRIES, Operation(UNLOCK)),
+    (TRIES, Operation(UNLOCK), load(Y)),
+)
+# And a search without reduction, in mode tso, an order in which stores arrive at the end.
+ARRIVALS_AT_THE_END = program(
+    (store(X, 1), load(Y)), (store(Y, 2, SEQ_CST), load(X)), (store(X, 3), load(Y))
+)
+
+# The programs that are compared with the models, whatever their searches take.
+TEXTBOOK = (
+    STORE_BUFFERING,
+    NOTIFYING_STORE_BUFFERING,
+    MESSAGE,
+    RELAXED_MESSAGE,
+    LOCKED_MESSAGE,
+    MIXED_ORDERS,
+    SC_BEHIND_TIME_OUT,
+    JOINED_STORE,
+    STORE_BEFORE_SPAWN,
+    STORE_ACROSS_SPAWN,
+    LOST_NOTIFICATION,
+    TWO_WAITS,
+    TIME_OUTS_IN_ORDER,
+    STARTED_READER,
+    JOIN_UNDER_LOCK,
+    JOIN_BEHIND_FENCE,
+    MUTEX_BEHIND_FENCE,
+    SEEN_BEFORE_UNLOCK,
+    FAILED_ATTEMPT,
+    LOCK_IN_TIME,
+    UNLOCKED_IN_TIME,
+    SPANS,
+    SPAN_AND_DEADLINE,
+    WAIT_BETWEEN_LOCKS,
+    EXCHANGES_AND_OWN_LOAD,
+    SEQ_CST_EXCHANGE,
+    FAILED_SEQ_CST_SWAP,
+    TWO_SEQ_CST_LOADS,
+    TRY_WITH_A_FULL_BUFFER,
+    ARRIVALS_AT_THE_END,
+)

@@ -183,6 +183,7 @@ def test_what_waits_is_reduced(name: str, mode: str) -> None:
     found, counts = counted(explorer(name, strategy="reduce", **options), 20_000)
     assert counts["exhausted"] and not counts["unreduced"]
     assert whole <= found
+    assert counts["complete"] == counts["classes"] or mode == "c11"
     if all_counts["exhausted"] == counts["exhausted"] == 2:
         assert whole == found
 
@@ -204,6 +205,7 @@ def test_each_kind_of_object_is_reduced(name: str, mode: str) -> None:
     found, counts = counted(Explorer(subject, program, strategy="reduce", **options), 5_000)
     assert counts["exhausted"] and not counts["unreduced"]
     assert whole <= found
+    assert counts["complete"] == counts["classes"] + (name == "futex_fixed")
     if all_counts["exhausted"] == counts["exhausted"] == 2:
         assert whole == found
 
@@ -323,7 +325,7 @@ def test_a_bound_of_preemptions_loses_no_class_within_it(mode: str) -> None:
                 compared += 1
                 equal += found.hashes == whole.hashes
                 fewer += len(found.hashes) < len(every.hashes)
-    assert compared > 300 and equal > 0.85 * compared and fewer > 10
+    assert compared > 300 and equal > 0.8 * compared and fewer > 10
 
 
 @pytest.mark.parametrize(("mode", "counts"), [("sc", (2, 8, 22, 40)), ("c11", (10, 30, 46, 46))])

@@ -55,6 +55,8 @@ typedef struct Thread {
     uint8_t fresh;                /* its current operation has not made a step yet */
     uint8_t done;
     uint8_t change_lock;          /* CHANGE_FREE and so on */
+    uint8_t late;                 /* the deadline of its step was over when the step came */
+    uint8_t came_late;            /* so it was before in this operation */
     uint8_t woken;                /* why a wait ended, see locks.c */
     uint8_t joined;               /* or detached */
     uint8_t op_writes;            /* of its next step */

@@ -116,6 +116,12 @@ def engine_sources() -> tuple[Path, ...]:
     return tuple(sorted(path for path in found if not path.with_suffix(".pyx").exists()))
 
 
+# Engines whose samples are those of an older one: only searches with reduction, mode tso and the
+# classes of waits differ. For both, `python -m tools.sweep_digest` prints 626def82b89273fb.
+SAME_SAMPLES = {"55af025f591b": "7c2b43474bc7"}
+
+
 @cache
 def engine_digest() -> str:
-    return digest_of(engine_sources())
+    found = digest_of(engine_sources())
+    return SAME_SAMPLES.get(found, found)

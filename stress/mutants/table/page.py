@@ -57,7 +57,9 @@ SOURCES_TEXT = """
 
 Each result keeps digests of everything on which it depends: the code of the structure, of its
 operations and of the mutant; the programs; the suite's model; and the engine. Comments, layout and
-moves change no digest. Older results stay until `make kill-table` makes them again.
+moves change no digest. An engine counts as the one before where `python -m tools.sweep_digest` and
+explorations of each suite showed the same samples of both (`SAME_SAMPLES` of
+`stress/mutants/sources/digests.py`). Older results stay until `make kill-table` makes them again.
 
 Of {total:,} results {present:,} were of the present sources when this page was written (engine
 `{engine}`), and {older:,} were of older sources:

@@ -16,7 +16,7 @@ from types import ModuleType
 from tests.memory_model.defects.variant import DEFECTS, MODULE, VARIABLE, Defect, compiled
 
 # Seeds of the programs that tests compare, see tests/memory_model/test_memory_model.py.
-SEEDS = (*range(2_000), 2_964)
+SEEDS = (*range(2_000), 2_024, 2_964)
 EXECUTIONS = 5_000
 RIGHT = 100  # programs that have to agree without a defect
 
@@ -38,9 +38,10 @@ def first_disagreement(defect: Defect | None) -> str:
     from tests.memory_model.compare import compare, compare_bounded, compare_faulty, faults_of_seed
     from tests.memory_model.generator import program_of_seed
     from tests.memory_model.models import MODES
+    from tests.memory_model.programs import TEXTBOOK
 
-    for seed in SEEDS if defect else SEEDS[:RIGHT]:
-        program = program_of_seed(seed)
+    drawn = [(seed, program_of_seed(seed)) for seed in (SEEDS if defect else SEEDS[:RIGHT])]
+    for seed, program in (*drawn, *((0, program) for program in TEXTBOOK)):
         if defect and not program.has(*defect.kinds):
             continue
         for mode in (defect.mode,) if defect else MODES:

@@ -25,6 +25,7 @@ static void run_calls(Thread *t)
         t->fresh = 1;
         t->polls = 0;
         t->turns = 0;
+        t->came_late = 0;
         watch_reset(t);
         if (unlikely(E.recording))
             trace_event(t, OP_CALL, t->call, 0, (uint64_t)call.code, 0);

@@ -39,15 +39,11 @@ static inline int fail_order_at(int order, uint64_t pc)
 /* Behind the access of the stretch's end. The thread may be about to announce another step. */
 static __attribute__((noinline)) void let_go(Thread *t)
 {
-    uintptr_t mutex = reduction.next_mutex;
-    uint8_t joins = reduction.next_joins, drains = reduction.next_drains;
+    Announced next = reduction.next;
     t->change_lock = CHANGE_FREE;
-    reduction.next_mutex = 0;
-    reduction.next_joins = reduction.next_drains = 0;
+    reduction.next = (Announced){0};
     mutex_unlock(t, &change_lock, MUTEX_PLAIN, 0);
-    reduction.next_mutex = mutex;
-    reduction.next_joins = joins;
-    reduction.next_drains = drains;
+    reduction.next = next;
 }
 
 static void take_change(Thread *t, uint64_t pc)

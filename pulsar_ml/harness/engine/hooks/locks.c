@@ -1,7 +1,7 @@
-/* Blocking: mutexes, read-write locks, condition variables and futexes of the code under test, by
- * address; semaphores are in wraps_locks.c. They order memory as release and acquire do. A thread
- * that cannot go on leaves the ready set; with nobody left the execution is a deadlock, explained
- * by who waits for whom. */
+/* Blocking: mutexes and condition variables of the code under test, by address; read-write locks,
+ * futexes and semaphores are in wraps_locks.c. They order memory as release and acquire do. A
+ * thread that cannot go on leaves the ready set; with nobody left the execution is a deadlock,
+ * explained by who waits for whom. */
 
 #include <errno.h>
 #include <pthread.h>
@@ -17,7 +17,9 @@ typedef struct {
     ObjectKind kind;
     int32_t owner;                /* -1: nobody; of a read-write lock, the writer */
     uint32_t count;               /* recursion, or the value of a semaphore */
-    uint32_t last;                /* id of the last acquisition, for classes */
+    uint32_t last;                /* id of the last acquisition */
+    uint32_t latest;  /* of the last step that others come behind in classes, see show_order() */
+    uint64_t readers_seen;        /* mixed ids of the steps by which readers came and went */
     uint64_t readers;
     uint8_t reads[ENGINE_MOST_THREADS];   /* how often each of them holds it */
     uint64_t blocked;
@@ -131,11 +133,41 @@ static __attribute__((noinline)) void explain_deadlock(void)
     }
 }
 
-/* The thread does not wait for its object any longer; a wake-up goes to another one. */
+/* Classes show behind which step of the object this one comes. */
+static void show_order(const Thread *t, const Object *o)
+{
+    E.class_hash += mix64((uint64_t)o->latest << 32 | t->step);
+}
+
+/* And how a wait or an attempt ended, where it is not by its success. */
+static void show_end(const Thread *t, const Object *o, int error)
+{
+    show_order(t, o);
+    E.class_hash += o->readers_seen ? mix64(o->readers_seen ^ t->step) : 0;
+    E.class_hash += mix64(~((uint64_t)t->step << 32 | (uint64_t)error << 1 | (o->owner >= 0)));
+}
+
+/* The wait or attempt ends by its deadline. */
+static void show_late(const Thread *t, Object *o)
+{
+    show_end(t, o, ETIMEDOUT);
+    if (o->kind == OBJECT_CONDITION)
+        o->latest = ~t->step;
+}
+
+/* And which notification ended a wait. */
+static void show_wake(const Thread *t, const Thread *waiter)
+{
+    E.class_hash += mix64(mix64(t->step) ^ waiter->step);
+}
+
+/* The deadline ends the thread's wait for its object; a wake-up goes to another one. */
 static void leave_object(Thread *t)
 {
-    if (t->blocked_on != NONE)
+    if (t->blocked_on != NONE) {
         objects[t->blocked_on].blocked &= ~t->bit;
+        show_late(t, &objects[t->blocked_on]);
+    }
 }
 
 /* The step empties the thread's buffer or does not, depending on what it finds. */
@@ -161,13 +193,13 @@ static void wait_for(Thread *t, Object *o, uint64_t pc)
  * clock: the order matters. */
 static __attribute__((noinline)) void note_woken(uint64_t which)
 {
-    if (E.timed & which)
-        note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS);
+    for (uint64_t rest = E.timed & which; rest; rest &= rest - 1)
+        note_deadline(E.threads[__builtin_ctzll(rest)].deadline);
 }
 
 static __attribute__((noinline)) void note_clock(int64_t now)
 {
-    note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+    note_time(E.now_ns, now);
     for (uint64_t rest = E.timed; rest; rest &= rest - 1) {
         const Thread *t = &E.threads[__builtin_ctzll(rest)];
         if (t->deadline <= now && t->blocked_on != NONE)
@@ -205,10 +237,14 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
     drain(t);  /* taken by an atomic exchange, which under TSO empties the buffer */
     acquire_object(t, o);
     E.hooks++;
-    E.class_hash += mix64((uint64_t)o->last << 32 | id);
+    show_order(t, o);
+    if (o->kind != OBJECT_RWLOCK || o->owner >= 0)
+        o->latest = id;
+    else
+        o->readers_seen += mix64(id);
     o->last = id;
-    if (unlikely(E.reducing) && o->kind == OBJECT_MUTEX && o->count == 1)
-        note_mutex(o->address);
+    if (unlikely(E.reducing) && (o->kind != OBJECT_MUTEX || o->count == 1))
+        note_acquired(o->address, o->kind == OBJECT_RWLOCK && o->owner < 0);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x8000);
     watch_reset(t);
     t->watch_lost = 1;
@@ -219,7 +255,9 @@ static void acquired(Thread *t, Object *o, EngineOp op, uint64_t pc)
 static void released(Thread *t, Object *o, uint32_t *clock, EngineOp op, uint64_t pc)
 {
     clock_join(clock, t->clock);
-    if (unlikely(E.reducing))
+    if (unlikely(E.reducing) && clock == o->readers_clock)
+        note_readers(o->address, TOUCH_WRITES | TOUCH_TOGETHER);
+    else if (unlikely(E.reducing))
         note_object(o->address);
     if (unlikely(E.x_used)) {
         int reads = clock == o->readers_clock;
@@ -241,20 +279,34 @@ static void lock_touched(const Object *o, const Thread *t)
         E.touched_twice = 1;
 }
 
-/* The deadline has passed, or passes now as a fault. A loop of such waits lets others go first. */
-static int too_late(Thread *t, int64_t until)
+/* A choice, but not where a search with reduction offers no thread that would wait for the lock. */
+static int may_end_now(Thread *t, const Object *o)
 {
+    if (likely(!E.reducing) || (o->kind != OBJECT_MUTEX && o->kind != OBJECT_RWLOCK && o->kind != OBJECT_SEMAPHORE))
+        return (int)choose(t, CHOOSE_TIMEOUT, 2);
+    if (unlikely(E.recording) && !reduction.stuck)
+        decision_made(t, CHOOSE_TIMEOUT, 1);
+    return !reduction.stuck;
+}
+
+/* The deadline has passed, or passes now as a fault. A loop of such waits lets others go first. */
+static int too_late(Thread *t, Object *o, int64_t until)
+{
+    t->woken = 0;
     if (until == FOREVER)
         return 0;
     if (unlikely(E.reducing))
-        note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS);
+        note_deadline(until);
     if (until <= E.now_ns) {
+        show_late(t, o);
+        t->late = 1;
         turn_over(t, 0);
         return 1;
     }
-    if (!(E.config.faults & FAULT_TIMEOUT) || !choose(t, CHOOSE_TIMEOUT, 2))
+    if (!(E.config.faults & FAULT_TIMEOUT) || !may_end_now(t, o))
         return 0;
     clock_to(until);
+    show_late(t, o);
     return 1;
 }
 
@@ -271,14 +323,16 @@ static int wait_in_time(Thread *t, Object *o, int64_t until, uint64_t pc)
 /* 0, or ETIMEDOUT. */
 static int wait_for_lock(Thread *t, Object *o, int64_t until, uint64_t pc)
 {
-    return too_late(t, until) || wait_in_time(t, o, until, pc) ? ETIMEDOUT : 0;
+    return too_late(t, o, until) || wait_in_time(t, o, until, pc) ? ETIMEDOUT : 0;
 }
 
 /* The thread did not get the object: this error says why. Returns the error. */
 static int not_taken(Thread *t, const Object *o, int error, uint64_t pc)
 {
-    if (error != ETIMEDOUT)
+    if (error != ETIMEDOUT) {
+        show_end(t, o, error);
         hash_step((uint64_t)(o - objects) << 40 ^ 0x8100);
+    }
     if (unlikely(E.recording)) {
         int32_t at = trace_event(t, OP_LOCK, o->address, 0, error == ETIMEDOUT, pc);
         if (at >= 0)
@@ -289,19 +343,22 @@ static int not_taken(Thread *t, const Object *o, int error, uint64_t pc)
 
 static inline void change_lock_before(Thread *t, const void *lock, uint64_t pc);
 
+static int given_up(Thread *t, const Object *o, uint64_t pc)
+{
+    if (unlikely(E.reducing))
+        note_given_up(o->address, t->woken == 2);
+    return not_taken(t, o, ETIMEDOUT, pc);
+}
+
 /* 0, or what pthread_mutex_lock returns for its kind. */
 static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uint64_t pc)
 {
     Object *o;
     change_lock_before(t, mutex, pc);
-    if (unlikely(E.reducing) && until == FOREVER) {
-        reduction.next_mutex = (uintptr_t)mutex;
-        will_drain();
-    }
+    if (unlikely(E.reducing))
+        will_lock((uintptr_t)mutex, USE_MUTEX, until);
     announce(t, (uintptr_t)mutex, 1);
     o = find_object(t, mutex, OBJECT_MUTEX);
-    if (until != FOREVER)
-        may_drain(t);
     if (until != FOREVER)
         observe_lock(t, (uint32_t)(o - objects));
     if (o->owner == t->number && kind == MUTEX_CHECKS)
@@ -310,7 +367,9 @@ static int mutex_lock(Thread *t, const void *mutex, int kind, int64_t until, uin
         misuse(t, mutex, "a thread locks a mutex that it already holds", pc);
     while (o->owner >= 0 && (o->owner != t->number || kind != MUTEX_RECURSIVE))
         if (wait_for_lock(t, o, until, pc))
-            return not_taken(t, o, ETIMEDOUT, pc);
+            return given_up(t, o, pc);
+    if (unlikely(E.reducing) && until != FOREVER)
+        note_emptied(t);
     o->owner = t->number;
     o->count++;
     lock_touched(o, t);
@@ -375,56 +434,6 @@ static int mutex_unlock(Thread *t, const void *mutex, int kind, uint64_t pc)
     return 0;
 }
 
-static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
-{
-    Object *o;
-    change_lock_before(t, lock, pc);
-    if (!tries && until == FOREVER)
-        will_drain();
-    announce(t, (uintptr_t)lock, 1);
-    o = find_object(t, lock, OBJECT_RWLOCK);
-    may_drain(t);
-    if (tries || until != FOREVER)
-        observe_lock(t, (uint32_t)(o - objects));
-    if (o->owner == t->number && !tries && until == FOREVER)
-        misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
-    while (o->owner >= 0 || (writes && o->readers)) {
-        if (tries)
-            return not_taken(t, o, EBUSY, pc);
-        if (wait_for_lock(t, o, until, pc))
-            return not_taken(t, o, ETIMEDOUT, pc);
-    }
-    if (writes) {
-        acquire_readers(t, o);
-        o->owner = t->number;
-    } else {
-        o->readers |= t->bit;
-        o->reads[t->number]++;
-    }
-    lock_touched(o, t);
-    acquired(t, o, OP_LOCK, pc);
-    return 0;
-}
-
-static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
-{
-    Object *o = find_object(t, lock, OBJECT_RWLOCK);
-    if (o->owner != t->number && !(o->readers & t->bit))
-        misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
-    will_drain();
-    announce_unlock(t, (uint32_t)(o - objects), (uintptr_t)lock);
-    drain(t);
-    if (o->owner == t->number) {
-        o->owner = -1;
-        released(t, o, o->clock, OP_UNLOCK, pc);
-    } else {
-        if (--o->reads[t->number] == 0)
-            o->readers &= ~t->bit;
-        released(t, o, o->readers_clock, OP_UNLOCK, pc);
-    }
-    release_blocked(o, o->blocked);
-}
-
 /* 0, or ETIMEDOUT. Giving the mutex back and beginning to wait are one step. */
 static int condition_wait(Thread *t, const void *condition, const void *mutex, int64_t until, uint64_t pc)
 {
@@ -441,8 +450,10 @@ static int condition_wait(Thread *t, const void *condition, const void *mutex, i
         held->count--;
     else
         give_back(t, held, pc);
+    show_order(t, o);
+    o->latest = t->step;
     if (!spurious)
-        late = too_late(t, until) || wait_in_time(t, o, until, pc);
+        late = too_late(t, o, until) || wait_in_time(t, o, until, pc);
     mutex_lock(t, mutex, MUTEX_PLAIN, FOREVER, pc);
     return late ? ETIMEDOUT : 0;
 }
@@ -460,34 +471,17 @@ static int wake_some(Thread *t, const void *at, ObjectKind kind, uint32_t most, 
     while (o->blocked && most--) {
         uint32_t n = (uint32_t)__builtin_popcountll(o->blocked);
         uint32_t which = most == 0 && n > 1 ? choose(t, CHOOSE_WAITER, n) : 0;
+        show_wake(t, nth_thread(o->blocked, which));
         release_blocked(o, nth_thread(o->blocked, which)->bit);
         woken++;
     }
-    if (unlikely(E.reducing) && woken == 0)
+    show_order(t, o);
+    if (woken)
+        o->latest = t->step;
+    else if (unlikely(E.reducing))
         note_failed((uintptr_t)at, 1);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ 0x9000);
     if (E.recording)
         trace_event(t, OP_WAKE, (uintptr_t)at, 0, (uint64_t)woken, pc);
     return woken;
-}
-
-/* The kernel compares and sleeps in one step, against the newest value. */
-static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t until, uint64_t pc)
-{
-    Object *o;
-    will_drain();
-    announce(t, (uintptr_t)word, 0);
-    drain(t);
-    if (!heap_ok((uintptr_t)word))
-        heap_fail(t, (uintptr_t)word, 4, OP_WAIT, pc);
-    o = find_object(t, word, OBJECT_FUTEX);
-    if (E.recording)
-        trace_event(t, OP_WAIT, (uintptr_t)word, 4, expected, pc);
-    watch_reset(t);
-    t->watch_lost = 1;
-    if (*word != expected)
-        return EAGAIN;
-    if (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2))
-        return 0;
-    return wait_for_lock(t, o, until, pc);
 }

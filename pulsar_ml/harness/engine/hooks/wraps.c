@@ -223,6 +223,8 @@ EXPORT int __wrap_pthread_sigmask(int how, const sigset_t *set, sigset_t *before
     return 0;
 }
 
+static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t until, uint64_t pc);
+
 EXPORT void pml_checked_wait(uint32_t *word, uint32_t expected)
 {
     Thread *t = controlled();

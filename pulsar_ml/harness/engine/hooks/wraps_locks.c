@@ -1,6 +1,90 @@
 /* The locks of libc, libstdc++ and CPython as the code under test calls them. The main thread of an
  * execution is alone: for it a lock is always free, and only semaphores have a value to keep. */
 
+static int rwlock_lock(Thread *t, const void *lock, int writes, int tries, int64_t until, uint64_t pc)
+{
+    Object *o;
+    change_lock_before(t, lock, pc);
+    if (unlikely(E.reducing) && !tries)
+        will_lock((uintptr_t)lock, writes ? USE_WRITE : USE_READ, until);
+    announce(t, (uintptr_t)lock, 1);
+    o = find_object(t, lock, OBJECT_RWLOCK);
+    if (tries)
+        may_drain(t);
+    if (unlikely(E.reducing) && tries)
+        note_readers((uintptr_t)lock, writes ? TOUCH_READS : TOUCH_WRITES | TOUCH_TOGETHER);
+    if (unlikely(E.reducing) && tries && !writes)
+        note_failed((uintptr_t)lock, 1);
+    if (tries || until != FOREVER)
+        observe_lock(t, (uint32_t)(o - objects));
+    if (o->owner == t->number && !tries && until == FOREVER)
+        misuse(t, lock, "a thread locks a read-write lock that it holds for writing", pc);
+    while (o->owner >= 0 || (writes && o->readers)) {
+        if (tries) {
+            if (unlikely(E.reducing))
+                note_failed((uintptr_t)lock, 1);
+            return not_taken(t, o, EBUSY, pc);
+        }
+        if (wait_for_lock(t, o, until, pc))
+            return given_up(t, o, pc);
+    }
+    if (unlikely(E.reducing) && until != FOREVER)
+        note_emptied(t);
+    if (writes) {
+        acquire_readers(t, o);
+        o->owner = t->number;
+    } else {
+        o->readers |= t->bit;
+        o->reads[t->number]++;
+    }
+    lock_touched(o, t);
+    acquired(t, o, OP_LOCK, pc);
+    return 0;
+}
+
+static void rwlock_unlock(Thread *t, const void *lock, uint64_t pc)
+{
+    Object *o = find_object(t, lock, OBJECT_RWLOCK);
+    if (o->owner != t->number && !(o->readers & t->bit))
+        misuse(t, lock, "a thread unlocks a read-write lock that it does not hold", pc);
+    will_drain();
+    announce_unlock(t, (uint32_t)(o - objects), (uintptr_t)lock);
+    drain(t);
+    if (o->owner == t->number) {
+        o->owner = -1;
+        released(t, o, o->clock, OP_UNLOCK, pc);
+    } else {
+        if (--o->reads[t->number] == 0)
+            o->readers &= ~t->bit;
+        o->readers_seen += mix64(t->step);
+        if (unlikely(E.reducing))
+            note_unannounced();
+        released(t, o, o->readers_clock, OP_UNLOCK, pc);
+    }
+    release_blocked(o, o->blocked);
+}
+
+/* The kernel compares and sleeps in one step, against the newest value. */
+static int futex_wait(Thread *t, uint32_t *word, uint32_t expected, int64_t until, uint64_t pc)
+{
+    Object *o;
+    will_drain();
+    announce(t, (uintptr_t)word, 0);
+    drain(t);
+    if (!heap_ok((uintptr_t)word))
+        heap_fail(t, (uintptr_t)word, 4, OP_WAIT, pc);
+    o = find_object(t, word, OBJECT_FUTEX);
+    if (E.recording)
+        trace_event(t, OP_WAIT, (uintptr_t)word, 4, expected, pc);
+    watch_reset(t);
+    t->watch_lost = 1;
+    if (*word != expected)
+        return EAGAIN;
+    if (E.config.faults & FAULT_SPURIOUS && choose(t, CHOOSE_SPURIOUS, 2))
+        return 0;
+    return wait_for_lock(t, o, until, pc);
+}
+
 static int mutex_kind(const pthread_mutex_t *mutex)
 {
 #if defined(__GLIBC__)
@@ -222,17 +306,25 @@ static int semaphore_wait(Thread *t, sem_t *semaphore, int tries, int64_t until,
 {
     Object *o;
     change_lock_before(t, semaphore, pc);
-    if (!tries && until == FOREVER)
-        will_drain();
+    if (unlikely(E.reducing) && !tries)
+        will_lock((uintptr_t)semaphore, USE_UNIT, until);
     announce(t, (uintptr_t)semaphore, 1);
     o = find_semaphore(t, semaphore);
-    may_drain(t);
+    if (tries)
+        may_drain(t);
     while (o->count == 0) {
-        if (tries)
+        if (tries) {
+            if (unlikely(E.reducing))
+                note_failed((uintptr_t)semaphore, 1);
             return not_taken(t, o, EAGAIN, pc);
+        }
         if (wait_for_lock(t, o, until, pc))
-            return not_taken(t, o, ETIMEDOUT, pc);
+            return given_up(t, o, pc);
     }
+    if (unlikely(E.reducing) && until != FOREVER)
+        note_emptied(t);
+    if (unlikely(E.reducing))
+        note_units((uintptr_t)semaphore, o->count);
     o->count--;
     lock_touched(o, t);
     acquired(t, o, OP_LOCK, pc);
@@ -245,11 +337,13 @@ static int semaphore_value(Thread *t, sem_t *semaphore, uint64_t pc)
     Object *o;
     announce(t, (uintptr_t)semaphore, 0);
     o = find_semaphore(t, semaphore);
+    if (unlikely(E.reducing))
+        note_looked((uintptr_t)semaphore);
     E.hooks++;
     lock_touched(o, t);
     for (int i = 0; i < E.n; i++)
         E.touched_twice |= i != t->number && o->clock[i] > 0;   /* that thread posted */
-    E.class_hash += mix64(mix64((uint64_t)o->last << 32 | t->step) + o->count);
+    show_order(t, o);
     hash_step((uint64_t)(o - objects) << 40 ^ (uint64_t)(t->number + 1) << 32 ^ o->count ^ 0xA000);
     t->watch_lost = 1;
     if (unlikely(E.recording))
@@ -264,7 +358,11 @@ static void semaphore_post(Thread *t, sem_t *semaphore, uint64_t pc)
     announce(t, (uintptr_t)semaphore, 1);
     drain(t);
     o = find_semaphore(t, semaphore);
+    if (unlikely(E.reducing))
+        note_units((uintptr_t)semaphore, o->count);
     o->count++;
+    show_order(t, o);
+    o->latest = t->step;
     released(t, o, o->clock, OP_UNLOCK, pc);
     release_blocked(o, o->blocked);
 }

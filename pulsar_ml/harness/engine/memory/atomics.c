@@ -23,7 +23,9 @@ INLINED Variable *atomic_variable(int common, Thread *t, uintptr_t address, uint
     return v;
 }
 
-INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order)
+/* acquires: not when the load found a store of its own thread in the buffer. */
+INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m, uint32_t stale, int order,
+                       int acquires)
 {
     uint32_t now = t->clock[t->number];
     if (!common && unlikely(E.reducing)) {
@@ -33,7 +35,8 @@ INLINED void note_load(int common, Thread *t, Variable *v, History h, Message *m
         note_read(m->id);
     }
     observe(common, t, h, h.n - 1 - stale, m, is_sc(order));
-    acquire_from(common, t, m, order);
+    if (acquires)
+        acquire_from(common, t, m, order);
     if (!common && unlikely(E.recording))
         trace_known(t);
     ((uint32_t *)h.block)[t->number] = now;
@@ -97,9 +100,11 @@ INLINED void atomic_load(int common, Thread *t, uintptr_t address, uint32_t widt
         if (own)
             note_own(t, m->id, own);
     }
+    if (!common && unlikely(E.reducing) && (own || (m->id && m->id >> 26 == (uint32_t)t->number)))
+        note_found(address, width, own != 0);
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_LOAD, v, *low, 0, order, from, stale, 0, pc);
-    note_load(common, t, v, h, m, stale, order);
+    note_load(common, t, v, h, m, stale, order, !own);
 }
 
 static inline __attribute__((always_inline)) void store_now(int common, Thread *t, uintptr_t address, uint32_t width,
@@ -410,7 +415,7 @@ INLINED int atomic_cas(int common, Thread *t, uintptr_t address, uint32_t width,
         note_failed(address, width);
     if (!common && unlikely(E.recording))
         trace_atomic(t, OP_CAS, v, desired, m->low, fail_order, m->event, stale, 1, pc);
-    note_load(common, t, v, history_of(v), m, stale, fail_order);
+    note_load(common, t, v, history_of(v), m, stale, fail_order, 1);
     return 0;
 }
 

@@ -62,7 +62,7 @@ static void expire_earliest(void)
 static void wait_until(Thread *t, int64_t until)
 {
     if (unlikely(E.reducing))
-        note_touch(KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS);
+        note_deadline(until);
     t->woken = 0;
     t->deadline = until;
     E.timed |= t->bit;
@@ -94,6 +94,7 @@ static int64_t read_clock(Thread *t)
     t->polled_changes = E.changes;
     doublings = t->idle_polls / 4 + t->polls++ / 8;
     clock_to(later(INT64_C(1000) << (doublings < MOST_DOUBLINGS ? doublings : MOST_DOUBLINGS)));
+    E.class_hash += mix64(mix64(t->step) ^ (uint64_t)E.now_ns);
     t->turns++;
     t->watch_lost = 1;            /* a loop that looks at the clock may end by it */
     return E.now_ns;

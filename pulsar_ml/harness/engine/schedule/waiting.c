@@ -48,6 +48,7 @@ static void waiting_start(Thread *t)
     t->turn_operands = 0;
     t->turn_step = 0;
     t->turns = 0;
+    t->late = t->came_late = 0;
     t->polls = t->idle_polls = 0;
     t->polled_changes = NONE;
     t->spun = t->looks = 0;
@@ -106,9 +107,14 @@ static void next_held_back(void)
  * where two threads stored to one location. */
 static void flush_one(Thread *t)
 {
-    uint32_t which = 0;
-    if (E.strategy->row.kind == STRATEGY_FOLLOWS)
-        which = choose(t, CHOOSE_FLUSH, 1 + (uint32_t)__builtin_popcountll(E.buffered));
+    uint32_t which = 0, n = (uint32_t)__builtin_popcountll(E.buffered);
+    if (E.strategy->row.kind == STRATEGY_FOLLOWS) {
+        which = choose(t, CHOOSE_FLUSH, 1 + n);
+    } else if (searching() && n > 1) {
+        which = 1 + search_choose(n);
+        if (unlikely(E.recording) && which > 1)
+            decision_made(t, CHOOSE_FLUSH, which);
+    }
     flush_oldest(nth_thread(E.buffered, which ? which - 1 : 0));
     t->idle_points++;
 }
@@ -243,12 +249,18 @@ static __attribute__((noinline)) uint32_t choose_reduced_pause(Thread *t, int64_
 {
     int waits = until || parks, in_vain = E.stuck_rounds && E.changes == E.stuck_changes;
     uint32_t pause = waits ? PAUSE_LONG : PAUSE_ARRIVED;
-    note_watched(t);
     reduction.turned |= t->bit;
+    if (t->late && !t->came_late) {   /* no loop yet, only an attempt that came too late */
+        if (unlikely(E.recording))
+            decision_made(t, CHOOSE_PAUSE, PAUSE_NONE);
+        return PAUSE_NONE;
+    }
+    if (!until || E.config.mode != MODE_C11)
+        note_watched(t);
     if (t->turns > (uint32_t)E.config.turns || E.pauses + 1 >= LOOK_AGAIN)
         give_up_loops();
     reduction.hurries |= !waits;
-    if (E.strategy->row.kind != STRATEGY_REDUCES || (!waits && E.config.mode != MODE_C11)) {
+    if (E.strategy->row.kind != STRATEGY_REDUCES || (!waits && (E.config.mode != MODE_C11 || !t->n_watched))) {
         /* Older stores are read in no other mode. */
     } else if (E.live == 1 && !pause_matters(t)) {
         /* Nobody is left who could do something between the turns. */
@@ -328,6 +340,8 @@ static __attribute__((noinline)) void turn_over(Thread *t, int64_t until)
         for (uint32_t i = 0; i < n_watched(t); i++)
             observe_newest(t, &E.variables[t->watched[i]]);
     t->turn_step = E.step;
+    t->came_late |= t->late;
+    t->late = 0;
     watch_reset(t);
 }
 

@@ -16,9 +16,13 @@ enum { TOUCH_READS = 1, TOUCH_WRITES = 2, TOUCH_MAY_WRITE = 4, TOUCH_OBJECT = 8,
 enum { KEY_HEAP = 1, KEY_CALLS, KEY_STARTS, KEY_FENCES, KEY_ONCE, KEY_ENDS = 64, KEY_SIZES = 256 };
 #define KEY_CLOCK ((uintptr_t)&E.now_ns)
 static const uintptr_t KEY_SEQ_CST = (uintptr_t)1 << 63;   /* and an address */
+static const uintptr_t KEY_TIMES = (uintptr_t)1 << 62;     /* and a time */
 
-/* own: mode tso, of a load and of a store that leaves a buffer, 1 + the thread of both; 0: none. */
-typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode, own; } Touch;
+/* shift: the length of times is `bytes` with so many more bits. own: mode tso, of an access, 1 +
+ * its thread; 0: none. hides: mode tso, of a load, that it found a store of its own thread; of a
+ * store that arrives in memory, the threads, as bits, whose buffers held stores of these bytes. */
+typedef struct { uintptr_t address; uint32_t bytes; uint8_t mode, own, shift, hides; } Touch;
+enum { FOUND_IN_MEMORY = 1, FOUND_IN_BUFFER = 2 };
 
 /* all: clashes with everything. late: touches what a transition may touch behind its first access,
  * depending on what that access read. announced: the first touch is the announced one. units: of
@@ -42,20 +46,21 @@ static void add_touch_of(Footprint *f, uintptr_t address, uint32_t bytes, uint8_
     f->late |= address == KEY_HEAP || address == KEY_CALLS || address == KEY_ONCE || address == KEY_CLOCK;
     if (f->announced && f->touches[0].address == address) {
         f->announced = 0;
-        f->touches[0] = (Touch){address, bytes, mode, own};
+        f->touches[0] = (Touch){address, bytes, mode, own, 0, 0};
         return;
     }
     for (int i = 0; i < f->n; i++)
         if (f->touches[i].address == address && f->touches[i].bytes == bytes) {
             uint8_t together = f->touches[i].mode & mode & TOUCH_TOGETHER;
             f->touches[i].own = f->touches[i].own == own ? own : 0;
+            f->touches[i].hides = 0;
             f->touches[i].mode = (uint8_t)((f->touches[i].mode | mode) & ~TOUCH_TOGETHER) | together;
             return;
         }
     if (f->n == MOST_TOUCHES)
         f->all = 1;
     else
-        f->touches[f->n++] = (Touch){address, bytes, mode, own};
+        f->touches[f->n++] = (Touch){address, bytes, mode, own, 0, 0};
 }
 
 static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t mode)
@@ -63,18 +68,50 @@ static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t m
     add_touch_of(f, address, bytes, mode, 0);
 }
 
+/* The clock moves from one time to a later one: what waits until a time between ends. */
+static void add_times(Footprint *f, int64_t from, int64_t until)
+{
+    uint64_t length = (uint64_t)(until - from);
+    uint8_t shift = 0;
+    while (length >> shift > UINT32_MAX - 1)
+        shift++;
+    add_touch(f, KEY_TIMES + (uintptr_t)from + 1, (uint32_t)(length >> shift) + (shift > 0),
+              TOUCH_OBJECT | TOUCH_WRITES);
+    if (!f->all)
+        f->touches[f->n - 1].shift = shift;
+}
+
+/* How a step uses a lock, so that it may have to wait: a mutex, a read-write lock, or a unit of a
+ * semaphore. Beside the address of a read-write lock, the byte behind it says that readers come and
+ * go, which matters to writers alone. */
+typedef enum { USE_NONE, USE_MUTEX, USE_READ, USE_WRITE, USE_UNIT } LockUse;
+
+static void add_lock(Footprint *f, uintptr_t lock, LockUse use)
+{
+    uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD;
+    add_touch(f, lock, 1, use == USE_READ ? mode : mode | TOUCH_WRITES);
+    if (use == USE_READ)
+        add_touch(f, lock + 1, 1, TOUCH_OBJECT | TOUCH_WRITES | TOUCH_TOGETHER);
+    else if (use == USE_WRITE)
+        add_touch(f, lock + 1, 1, mode);
+}
+
 static void join_footprint(Footprint *into, const Footprint *from)
 {
     into->all |= from->all;
     for (int i = 0; i < from->n; i++)
-        add_touch_of(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode,
-                     from->touches[i].own);
+        if (from->touches[i].shift)
+            into->all = 1;
+        else
+            add_touch_of(into, from->touches[i].address, from->touches[i].bytes, from->touches[i].mode,
+                         from->touches[i].own);
     into->late |= from->late;
 }
 
 static inline int overlap(const Touch *a, const Touch *b)
 {
-    return a->address - b->address < b->bytes || b->address - a->address < a->bytes;
+    return a->address - b->address < (uintptr_t)b->bytes << b->shift ||
+           b->address - a->address < (uintptr_t)a->bytes << a->shift;
 }
 
 /* READ_CLASH: mode c11 alone. There a load may come before or behind a store of its location, and a
@@ -82,11 +119,24 @@ static inline int overlap(const Touch *a, const Touch *b)
  * store. */
 typedef enum { NO_CLASH, READ_CLASH, ORDER_CLASH } Clash;
 
+/* Mode tso: a load and a store that arrives, of the same bytes. The load finds a store of its own
+ * thread, in the buffer or in memory, as long as no other store arrived behind that. */
+static inline int finds_own(const Touch *a, const Touch *b)
+{
+    if (a->address != b->address || a->bytes != b->bytes)
+        return 0;
+    if (a->own == b->own)
+        return 1;
+    if (b->mode & TOUCH_WRITES)
+        return !(a->mode & TOUCH_WRITES) && a->hides == FOUND_IN_BUFFER && b->hides >> (a->own - 1) & 1;
+    return b->hides == FOUND_IN_BUFFER;
+}
+
 /* Does it matter whether `a` comes before `b`? */
 static inline Clash touches_clash(const Touch *a, const Touch *b, uint8_t writes)
 {
-    if (a->own && a->own == b->own && a->address == b->address && a->bytes == b->bytes)
-        return NO_CLASH;  /* the load finds the store in the buffer or in memory */
+    if (a->own && b->own && finds_own(a, b))
+        return NO_CLASH;
     if (!overlap(a, b) || !((a->mode | b->mode) & writes) || a->mode & b->mode & TOUCH_TOGETHER)
         return NO_CLASH;
     if (E.config.mode != MODE_C11 || (a->mode | b->mode) & TOUCH_OBJECT || a->address != b->address ||

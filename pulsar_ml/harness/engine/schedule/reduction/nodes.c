@@ -3,8 +3,8 @@
  * before a transition. Choices of values (which waiter a notification wakes, a fault) belong to the
  * transition that makes them.
  *
- * A thread that would wait for a mutex, or for the end of another thread, is not offered; other
- * waits are transitions of their own, behind which the thread is not ready. */
+ * A thread that would wait for a lock, a semaphore, or the end of another thread is not offered;
+ * other waits are transitions of their own, behind which the thread is not ready. */
 
 /* Why a search goes on without the reduction, as bits. */
 enum { UNREDUCED_BUFFERS = 1, UNREDUCED_LOOPS = 2, UNREDUCED_OBJECTS = 4, UNREDUCED_RACES = 8, UNREDUCED_HELD = 16,
@@ -15,21 +15,27 @@ enum { MOST_CHANCES = 4, ANY_CHANCE = 255 };
 typedef struct {
     uint32_t own;                 /* transitions of its thread so far, this one included */
     uint8_t thread;
-    uint8_t waited;               /* it waits for the mutex while another thread holds it */
-    uint8_t quiet;  /* no thread could go on before it: it comes behind all that was before */
+    uint8_t quiet;                /* no thread could go on since the one before of its thread */
     uint8_t turned;               /* a turn of a loop of its thread ended before it */
     Footprint footprint;          /* of the transition that is made from here */
     uint64_t sleep;  /* threads whose next transition was searched from here or before */
     uint64_t half;   /* threads that slept, and were woken to read from a new store alone */
     uint64_t enabled;
     uint64_t full;   /* threads whose next step waits until their buffers are empty */
-    uintptr_t acquired;           /* the mutex that the transition took, or 0 */
+    uintptr_t lock, acquired;     /* that the transition tries to get, and that it took; 0: none */
+    uintptr_t had_units;          /* the semaphore that it changed and that had units; 0: none */
+    uint8_t use, shares;          /* of the lock; and it took the lock for reading */
+    uint8_t drains;               /* how it empties the buffer of its thread */
     int32_t enabler;              /* the node whose transition let the thread go on; -1: none */
+    uint32_t behind;  /* all nodes below this one come first: no thread could go on there */
     uint32_t wakeups;             /* sequences with which the search has yet to begin here */
     uint32_t handed;              /* and behind this transition */
     uint32_t stored, read;        /* ids of the store that it made, and that it read; 0: none */
+    uintptr_t entered;            /* mode tso: the address of the store that entered the buffer */
     /* Mode c11: ids of the stores with the value that a compare-exchange expects. */
     uint32_t chances[MOST_CHANCES];
+    int64_t until;                /* it may give up waiting for the lock from this time on */
+    int64_t began, now;           /* the clock before it, and if it set the clock, behind it */
     uint8_t n_chances;            /* ANY_CHANCE: it may store whatever it reads */
     uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
     /* transitions of each thread that must come before */
@@ -43,7 +49,11 @@ typedef struct {
 typedef struct { uint32_t node; uint16_t options, taken; Branches branches; } ReducedValue;
 
 /* What a thread announced. */
-typedef struct { uintptr_t address, mutex; uint8_t all, writes, joins, drains; } Announced;
+typedef struct {
+    uintptr_t address, lock;
+    int64_t until;
+    uint8_t use, all, writes, joins, drains;
+} Announced;
 
 SHARED struct {
     ReducedNode *nodes;
@@ -61,23 +71,29 @@ SHARED struct {
     uint32_t counts[REDUCED_THREADS];      /* transitions of each thread, in the analysis */
     uint8_t nothing_new;  /* the last transition could read no store that it was woken for */
     uint8_t stuck;                /* the threads that are left wait for each other */
-    uint64_t waiting;             /* of those, the ones that wait for a mutex */
+    uint64_t waiting;             /* threads that wait since nobody could go on */
     uint64_t begun;               /* threads that made a transition */
     uint64_t turned;              /* threads whose last transition ended a turn of a loop */
     uint8_t left;                 /* the execution left the bound of preemptions */
     uint8_t analysed;             /* so were its races */
     Announced announced[REDUCED_THREADS];
-    uintptr_t next_mutex;         /* of the step about to be announced */
-    uint8_t next_joins, next_drains;
-    uint8_t quiet;                /* no thread could go on, and something happened by itself */
+    Announced next;               /* of the step about to be announced */
+    uint32_t behind;              /* no thread could go on before this node, last */
+    uint32_t passed[REDUCED_THREADS];      /* the same when the thread made its last transition */
     uint8_t hurries;              /* a thread that lets others go first went on at once */
 } reduction;
 
-static int would_wait_for_mutex(uintptr_t mutex, int thread);
-static int mutex_is_free(uintptr_t mutex);
-
 /* How an announced step empties the buffer of its thread. */
 enum { DRAINS = 1, DRAINS_IF_FREE };
+
+/* A wait for a lock can end without it: its time is over, or may be at once. */
+static inline int can_give_up(int64_t until, int64_t now)
+{
+    return until < INT64_MAX && (until <= now || E.config.faults & FAULT_TIMEOUT);
+}
+
+static int would_wait_for_lock(const Announced *next, int thread);
+static int is_taken(uintptr_t lock, LockUse use, int thread);
 
 static __attribute__((noinline)) void give_up_reduction(int why)
 {
@@ -106,18 +122,52 @@ static __attribute__((noinline)) void note_only(uintptr_t address, int mode)
 {
     Footprint *f = footprint_now();
     if (f) {
-        f->all = reduction.nodes[reduction.node_at - 1].quiet;
+        f->all = 0;
         add_touch(f, address, 1, (uint8_t)mode);
     }
+}
+
+/* Mode tso: the threads whose buffers hold stores of these bytes, as bits. */
+static uint8_t threads_holding(uintptr_t address, uint32_t bytes)
+{
+    uint8_t found = 0;
+    for (uint64_t rest = E.buffered; rest; rest &= rest - 1) {
+        const Thread *t = &E.threads[__builtin_ctzll(rest)];
+        for (uint32_t i = 0; i < t->buffer_count; i++) {
+            const Buffered *b = &t->buffer[(t->buffer_head + i) % ENGINE_BUFFER];
+            if (b->address == address && b->width == bytes && !b->dead)
+                found |= (uint8_t)t->bit;
+        }
+    }
+    return found;
+}
+
+static void set_hides(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t hides)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->touches[i].address == address && f->touches[i].bytes == bytes)
+            f->touches[i].hides = hides;
+}
+
+/* Mode tso: the load found a store of its own thread, in memory if it left the buffer. */
+static __attribute__((noinline)) void note_found(uintptr_t address, uint32_t bytes, int in_buffer)
+{
+    Footprint *f = footprint_now();
+    if (f)
+        set_hides(f, address, bytes, in_buffer ? FOUND_IN_BUFFER : FOUND_IN_MEMORY);
 }
 
 static __attribute__((noinline)) void note_access(const Thread *t, uintptr_t address, uint32_t bytes, EngineOp op)
 {
     int reads = op != OP_STORE && op != OP_FLUSH;
     uint8_t mode = (reads ? TOUCH_READS : 0) | (op == OP_LOAD ? 0 : TOUCH_WRITES);
-    int owned = E.config.mode == MODE_TSO && (op == OP_LOAD || op == OP_FLUSH);
-    if (current->controlled && footprint_now())
-        add_touch_of(footprint_now(), address, bytes, mode, owned ? (uint8_t)(t->number + 1) : 0);
+    int owned = E.config.mode == MODE_TSO;
+    Footprint *f = current->controlled ? footprint_now() : NULL;
+    if (f) {
+        add_touch_of(f, address, bytes, mode, owned ? (uint8_t)(t->number + 1) : 0);
+        if (owned && op != OP_LOAD)
+            set_hides(f, address, bytes, threads_holding(address, bytes));
+    }
     if (op != OP_LOAD && footprint_now())
         reduction.nodes[reduction.node_at - 1].stored = current->step;
 }
@@ -190,9 +240,21 @@ static __attribute__((noinline)) void note_failed(uintptr_t address, uint32_t by
     Footprint *f = footprint_now();
     for (int i = 0; f && i < f->n; i++)
         if (f->touches[i].address == address && f->touches[i].bytes == bytes)
-            f->touches[i].mode = (uint8_t)((f->touches[i].mode & ~TOUCH_WRITES) | TOUCH_MAY_WRITE);
+            f->touches[i] = (Touch){address, bytes, (uint8_t)((f->touches[i].mode & ~(TOUCH_WRITES | TOUCH_HARD)) |
+                                                               TOUCH_MAY_WRITE), 0, 0, 0};
     if (f)
         reduction.nodes[reduction.node_at - 1].stored = 0;
+}
+
+/* A wait for a lock is over. If the thread did wait, that ended when the clock moved. */
+static __attribute__((noinline)) void note_given_up(uintptr_t lock, int waited)
+{
+    Footprint *f = footprint_now();
+    note_failed(lock, 1);
+    note_failed(lock + 1, 1);
+    for (int i = f && waited ? f->n : 0; i-- > 0;)
+        if (f->touches[i].address - lock < 2 && f->touches[i].bytes == 1)
+            f->touches[i] = f->touches[--f->n];
 }
 
 /* What the transition does depends on all others, and the other way round. */
@@ -203,16 +265,69 @@ static __attribute__((noinline)) void note_all(void)
         f->all = 1;
 }
 
+/* What the transition does depends on whether the clock is there yet. */
+static __attribute__((noinline)) void note_deadline(int64_t until)
+{
+    if (until < INT64_MAX)
+        note_touch(KEY_TIMES + (uintptr_t)until, 1, TOUCH_OBJECT | TOUCH_READS);
+}
+
+/* The clock moves: deadlines between are over. */
+static __attribute__((noinline)) void note_time(int64_t from, int64_t until)
+{
+    Footprint *f = current && current->controlled ? footprint_now() : NULL;
+    if (f == NULL)
+        return;
+    add_touch(f, KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+    if (until > from) {
+        add_times(f, from, until);
+        reduction.nodes[reduction.node_at - 1].now = until;
+    }
+}
+
 /* A lock or the like is released, or ends. */
 static __attribute__((noinline)) void note_object(uintptr_t address)
 {
     note_touch(address, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
 }
 
-static __attribute__((noinline)) void note_mutex(uintptr_t mutex)
+static __attribute__((noinline)) void note_acquired(uintptr_t lock, int shares)
 {
+    if (footprint_now()) {
+        reduction.nodes[reduction.node_at - 1].acquired = lock;
+        reduction.nodes[reduction.node_at - 1].shares = (uint8_t)shares;
+    }
+}
+
+/* What was announced is not touched itself. */
+static __attribute__((noinline)) void note_unannounced(void)
+{
+    Footprint *f = footprint_now();
+    if (f && f->announced) {
+        f->announced = 0;
+        memmove(f->touches, f->touches + 1, --f->n * sizeof *f->touches);
+    }
+}
+
+/* A read-write lock: readers come and go, or a writer did not get it for them. */
+static void note_readers(uintptr_t lock, int mode)
+{
+    note_touch(lock + 1, 1, TOUCH_OBJECT | mode);
+}
+
+/* The semaphore is looked at, which lets nobody go on. */
+static __attribute__((noinline)) void note_looked(uintptr_t semaphore)
+{
+    note_failed(semaphore, 1);
     if (footprint_now())
-        reduction.nodes[reduction.node_at - 1].acquired = mutex;
+        reduction.nodes[reduction.node_at - 1].had_units = semaphore;
+}
+
+/* The semaphore changes: how many units there were. */
+static void note_units(uintptr_t semaphore, uint32_t before)
+{
+    if (footprint_now() && before)
+        reduction.nodes[reduction.node_at - 1].had_units = semaphore;
 }
 
 /* The freed blocks of a size: an allocation looks for one, unless all stay in quarantine. */
@@ -249,25 +364,34 @@ static __attribute__((noinline)) void note_return(int also_begins)
         note_call();
 }
 
+/* The step about to be announced tries to get a lock, until this time at most. */
+static void will_lock(uintptr_t lock, LockUse use, int64_t until)
+{
+    reduction.next.lock = lock;
+    reduction.next.use = (uint8_t)use;
+    reduction.next.until = until;
+    reduction.next.drains = until == INT64_MAX ? DRAINS : DRAINS_IF_FREE;
+}
+
 /* The step about to be announced waits for the end of a thread. */
 static void will_join(uintptr_t handle)
 {
     if (handle > (uintptr_t)E.config.n_threads && handle <= (uintptr_t)E.n && &E.threads[handle - 1] != current)
-        reduction.next_joins = (uint8_t)handle;
+        reduction.next.joins = (uint8_t)handle;
 }
 
 /* The step about to be announced empties the thread's buffer first, whatever it finds. */
 static inline void will_drain(void)
 {
     if (unlikely(E.reducing))
-        reduction.next_drains = DRAINS;
+        reduction.next.drains = DRAINS;
 }
 
-/* The same of an attempt at a mutex, which does so when it gets the mutex. */
+/* The same of an attempt, which does so when it gets the mutex. */
 static inline void will_try(void)
 {
     if (unlikely(E.reducing))
-        reduction.next_drains = DRAINS_IF_FREE;
+        reduction.next.drains = DRAINS_IF_FREE;
 }
 
 /* Mode tso: the step came when the thread's buffer was empty. */
@@ -280,19 +404,17 @@ static __attribute__((noinline)) void note_emptied(const Thread *t)
 /* A store enters the buffer: others notice it when it leaves. */
 static void note_buffered(Buffered *b)
 {
-    Footprint *f = footprint_now();
     b->node = (int32_t)reduction.node_at - 1;
-    if (f && f->announced) {
-        f->announced = 0;
-        memmove(f->touches, f->touches + 1, --f->n * sizeof *f->touches);
-    }
+    if (footprint_now())
+        reduction.nodes[reduction.node_at - 1].entered = b->address;
+    note_unannounced();
 }
 
 /* No thread can go on, so something happens by itself: a deadline passes, or those that wait look
  * again. What follows comes behind all that was before. */
 static __attribute__((noinline)) void note_quiet(void)
 {
-    reduction.quiet = 1;
+    reduction.behind = reduction.node_at;
     reduction.stuck = 0;
     reduction.ready = 0;
 }

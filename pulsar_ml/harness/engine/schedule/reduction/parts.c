@@ -6,7 +6,7 @@
  * Words: a header, footprints, choices of values, and nodes, each of which begins with NODE_WORDS
  * words. Addresses are relative to what they lie in, because each process has it elsewhere. */
 
-enum { PART_FORM = 0x52010000, PART_WORDS = 8, NODE_WORDS = 8, MOST_PART_WORDS = 1 << 24 };
+enum { PART_FORM = 0x52020000, PART_WORDS = 8, NODE_WORDS = 8, MOST_PART_WORDS = 1 << 24 };
 enum { MOST_BRANCHES_DEEP = 1 << 14 };
 enum { HEAD_FORM, HEAD_ADVANCE, HEAD_FLOOR_NODES, HEAD_FLOOR_VALUES, HEAD_FOOTPRINTS, HEAD_VALUES, HEAD_NODES,
        HEAD_TOTAL };
@@ -54,7 +54,8 @@ static int same_footprint(const Footprint *a, const Footprint *b)
         return 0;
     for (int i = 0; i < a->n; i++)
         if (a->touches[i].address != b->touches[i].address || a->touches[i].bytes != b->touches[i].bytes ||
-            a->touches[i].mode != b->touches[i].mode || a->touches[i].own != b->touches[i].own)
+            a->touches[i].mode != b->touches[i].mode || a->touches[i].own != b->touches[i].own ||
+            a->touches[i].shift != b->touches[i].shift || a->touches[i].hides != b->touches[i].hides)
             return 0;
     return 1;
 }
@@ -84,7 +85,7 @@ static char *stack_of(uint32_t number)
 static uint64_t place_of(uintptr_t address, uintptr_t *rest)
 {
     *rest = address;
-    if (address < 4096 || in_arena(address))
+    if (address < 4096 || address >= KEY_TIMES || in_arena(address))
         return PLACE_FIXED;
     if (address == KEY_CLOCK)
         return PLACE_CLOCK;
@@ -105,7 +106,7 @@ static uintptr_t address_at(uint64_t place, uintptr_t rest)
 {
     char *stack;
     switch (place & 255) {
-    case PLACE_FIXED: return rest < 4096 || in_arena(rest) ? rest : 0;
+    case PLACE_FIXED: return rest < 4096 || (rest >= KEY_TIMES && rest < KEY_SEQ_CST) || in_arena(rest) ? rest : 0;
     case PLACE_CLOCK: return KEY_CLOCK;
     case PLACE_GLOBAL: return rest < globals.bytes ? globals.start + rest : 0;
     case PLACE_STACK:
@@ -124,7 +125,7 @@ static void put_footprint(const Footprint *f)
         uint64_t place = place_of(touch->address & ~KEY_SEQ_CST, &rest);
         put_word(rest);
         put_word(place | (uint64_t)touch->mode << 16 | (uint64_t)touch->own << 24 | (uint64_t)touch->bytes << 32);
-        put_word(touch->address >> 63);
+        put_word(touch->address >> 63 | (uint64_t)touch->shift << 1 | (uint64_t)touch->hides << 8);
     }
 }
 
@@ -230,10 +231,12 @@ static void take_footprint(PartReader *r, Footprint *f)
         uintptr_t rest = take_word(r);
         uint64_t about = take_word(r);
         uintptr_t address = address_at(about & 0xffff, rest);
+        uint64_t more = take_word(r);
         f->all |= address == 0;   /* nobody knows what it clashes with */
-        if (take_word(r) & 1)
+        if (more & 1)
             address |= KEY_SEQ_CST;
-        f->touches[i] = (Touch){address, (uint32_t)(about >> 32), (uint8_t)(about >> 16), (uint8_t)(about >> 24)};
+        f->touches[i] = (Touch){address, (uint32_t)(about >> 32), (uint8_t)(about >> 16), (uint8_t)(about >> 24),
+                                (uint8_t)(more >> 1 & 31), (uint8_t)(more >> 8)};
         f->units |= units_of(address, (uint32_t)(about >> 32));
     }
     f->n = (uint8_t)n;

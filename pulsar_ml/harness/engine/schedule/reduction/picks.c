@@ -63,8 +63,9 @@ static void reduction_begin(int reducing)
     reduction.stuck = reduction.nothing_new = 0;
     reduction.waiting = reduction.begun = reduction.turned = 0;
     reduction.ready = ~UINT64_C(0);
-    reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
-    reduction.quiet = reduction.hurries = 0;
+    reduction.next = (Announced){0};
+    reduction.behind = reduction.hurries = 0;
+    memset(reduction.passed, 0, sizeof reduction.passed);
     memset(reduction.announced, 0, sizeof reduction.announced);
     for (int i = 0; i < REDUCED_THREADS; i++)
         reduction.enablers[i] = -1;
@@ -76,7 +77,9 @@ static int waits_for_buffer(int thread)
     const Announced *next = &reduction.announced[thread];
     if (!next->drains || E.config.mode != MODE_TSO || is_buffer(thread) || !E.threads[thread].buffer_count)
         return 0;
-    return next->drains == DRAINS || mutex_is_free(next->address);
+    if (next->drains == DRAINS)
+        return 1;
+    return next->lock ? !is_taken(next->lock, next->use, thread) : !is_taken(next->address, USE_MUTEX, NOBODY);
 }
 
 /* Those of the threads in the mask that wait for nothing else. */
@@ -96,7 +99,7 @@ static uint64_t would_wait(uint64_t mask)
     for (uint64_t rest = mask; rest; rest &= rest - 1) {
         int u = __builtin_ctzll(rest);
         const Announced *next = &reduction.announced[u];
-        if ((next->mutex && would_wait_for_mutex(next->mutex, u)) ||
+        if (would_wait_for_lock(next, u) ||
             (next->joins && (!E.threads[next->joins - 1].done || E.threads[next->joins - 1].buffer_count)) ||
             (next->drains && waits_for_buffer(u)))
             waits |= E.threads[u].bit;
@@ -221,18 +224,30 @@ static void begin_transition(ReducedNode *node)
         Footprint *f = &node->footprint;
         f->n = f->late = f->announced = 0;
         f->units = 0;
-        f->all = next->all | reduction.quiet;
-        node->quiet = reduction.quiet;
+        f->all = next->all;
+        node->quiet = reduction.behind != reduction.passed[thread];
+        node->behind = reduction.behind;
         node->turned = reduction.turned >> thread & 1;
         node->acquired = 0;
         node->stored = node->read = 0;
+        node->entered = 0;
         node->n_chances = ANY_CHANCE;
-        node->waited = next->mutex != 0;
+        node->lock = next->lock;
+        node->use = next->use;
+        node->drains = next->drains;
+        node->had_units = node->shares = 0;
+        node->until = next->until;
+        node->began = E.now_ns;
+        node->now = 0;
         node->enabler = reduction.enablers[node->thread];
         if (next->address) {
-            uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES;
-            add_touch(f, next->address, 1, next->mutex ? mode | TOUCH_HARD : mode);
-            f->announced = next->mutex == 0;
+            if (next->lock)
+                add_lock(f, next->lock, next->use);
+            else
+                add_touch(f, next->address, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+            f->announced = next->lock == 0;
+            if (next->lock && next->until < INT64_MAX)
+                add_touch(f, KEY_TIMES + (uintptr_t)next->until, 1, TOUCH_OBJECT | TOUCH_READS);
         }
         if (next->drains == DRAINS && E.config.mode == MODE_TSO)
             add_touch(f, KEY_ENDS + (uintptr_t)thread, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
@@ -244,8 +259,15 @@ static void begin_transition(ReducedNode *node)
         note_begun(thread);
     *next = (Announced){0};
     reduction.turned &= ~(UINT64_C(1) << thread);
-    reduction.quiet = 0;
+    reduction.passed[thread] = reduction.behind;
+    reduction.waiting &= ~(UINT64_C(1) << thread);
     reduction.node_at++;
+}
+
+/* The thread waits for a lock since nobody could go on: it could have come earlier. */
+static int still_attempts(int thread)
+{
+    return reduction.waiting >> thread & 1 && reduction.announced[thread].lock && E.threads[thread].woken != 2;
 }
 
 /* The transition of a thread ends here; which of the threads in the mask makes the next one? NULL:
@@ -264,7 +286,8 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
     }
     reduction.ready = mask;
     for (; woken; woken &= woken - 1)
-        reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
+        if (!still_attempts(__builtin_ctzll(woken)))
+            reduction.enablers[__builtin_ctzll(woken)] = (int32_t)reduction.node_at - 1;
     enabled = (mask & ~would_wait(mask) & ~begin_later(mask)) | buffers_in(E.buffered);
     if (enabled == 0) {
         reduction.stuck = 1;
@@ -295,11 +318,12 @@ static __attribute__((noinline)) Thread *reduced_pick(Thread *t, uint64_t mask)
 /* A thread announced its next step. With no other thread ready there is no pick. */
 static void reduced_on_step(Thread *t)
 {
+    reduction.next.address = t->op_address;
+    reduction.next.all = t->op_address == 0;
+    reduction.next.writes = t->op_writes;
     if (t->number < REDUCED_THREADS)
-        reduction.announced[t->number] = (Announced){
-            t->op_address,        reduction.next_mutex, t->op_address == 0,
-            t->op_writes, reduction.next_joins, reduction.next_drains};
-    reduction.next_mutex = reduction.next_joins = reduction.next_drains = 0;
+        reduction.announced[t->number] = reduction.next;
+    reduction.next = (Announced){0};
     if (E.starting >= E.n && E.ready == t->bit && !E.buffered && !E.yielded)
         reduced_pick(t, t->bit);
 }

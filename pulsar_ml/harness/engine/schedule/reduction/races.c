@@ -5,7 +5,7 @@
  *
  * A race is a pair of clashing transitions of two threads with nothing between that orders them. It
  * is reversed by a sequence: what follows the first one without depending on it, then the second.
- * A thread that takes a mutex races with the one that took it before, not with the unlock. */
+ * A thread that takes a lock races with those that took it before, not with the unlock. */
 
 SHARED struct { Step *steps; uint32_t room; } sequence;
 
@@ -24,9 +24,21 @@ static int clash_is_hard(const ReducedNode *a, const ReducedNode *b)
 {
     for (int j = 0; j < b->footprint.n; j++)
         for (int i = 0; b->footprint.touches[j].mode & TOUCH_HARD && i < a->footprint.n; i++)
-            if (touches_clash(&a->footprint.touches[i], &b->footprint.touches[j], TOUCH_WRITES))
+            if (a->footprint.touches[i].address != a->had_units &&
+                touches_clash(&a->footprint.touches[i], &b->footprint.touches[j], TOUCH_WRITES))
                 return 1;
     return 0;
+}
+
+/* The clock when the transition from node `at` is made without the one from node `first` and all
+ * that follows it. */
+static int64_t clock_without(uint32_t first, uint32_t at)
+{
+    int64_t now = reduction.nodes[first].began;
+    for (uint32_t i = first + 1; i < at; i++)
+        if (reduction.nodes[i].now > now && !is_before(&reduction.nodes[first], &reduction.nodes[i]))
+            now = reduction.nodes[i].now;
+    return now;
 }
 
 /* Lets the search begin with this sequence behind a node, unless what it leads to was searched, or
@@ -65,13 +77,33 @@ static int reverse_race(uint32_t first, uint32_t second, int thread, const Footp
     return begin_with(&reduction.nodes[first], sequence.steps, n);
 }
 
-/* The last node below `at` whose transition took the mutex; NONE: there is none. */
-static uint32_t last_taken(uint32_t at, uintptr_t mutex)
+/* The footprint of a thread that waits for a lock. */
+static Footprint attempt_at(uintptr_t lock, LockUse use, int thread)
 {
-    while (at-- > 0)
-        if (reduction.nodes[at].acquired == mutex)
-            return at;
-    return NONE;
+    Footprint attempt = {0};
+    add_lock(&attempt, lock, use);
+    if (E.config.mode == MODE_TSO)
+        add_touch(&attempt, KEY_ENDS + (uintptr_t)thread, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_HARD);
+    return attempt;
+}
+
+/* A thread that gets a lock, or waits for it, in front of node `at` could have come before those
+ * that took it, unless they come first anyway, by `clock`. */
+static int reverse_taken(const uint32_t *clock, uint32_t at, int thread, uintptr_t lock, LockUse use,
+                         const Footprint *attempt)
+{
+    uint32_t first[REDUCED_THREADS] __attribute__((aligned(16)));
+    memcpy(first, clock, sizeof first);
+    for (uint32_t i = at; i-- > 0;) {
+        const ReducedNode *taken = &reduction.nodes[i];
+        if (taken->acquired != lock || taken->thread == thread || taken->own <= first[taken->thread] ||
+            (taken->shares && use == USE_READ))
+            continue;
+        if (!reverse_race(i, at, thread, attempt))
+            return 0;
+        entries_join(REDUCED_THREADS, first, taken->clock);
+    }
+    return 1;
 }
 
 /* Mode c11: could the transition from node `at` store something before the one from node `first`? A
@@ -114,12 +146,69 @@ static void join_read(uint32_t at)
         }
 }
 
+/* Mode tso: does a load find a store of its own thread, whether a store of another thread arrives
+ * before or behind it? Unlike in finds_own(), all between the two is known. */
+static int found_own(uint32_t first, uint32_t second, const Touch *a, const Touch *b)
+{
+    if (a->mode & TOUCH_WRITES)   /* that store arrived before the one that the load found */
+        return b->hides;
+    for (uint32_t i = first + 1; i < second; i++)
+        if (reduction.nodes[i].thread == reduction.nodes[first].thread && reduction.nodes[i].entered == a->address)
+            return 0;
+    return finds_own(a, b);
+}
+
+/* Does the order of two transitions of the path matter? */
+static Clash nodes_clash(uint32_t first, uint32_t second)
+{
+    const Footprint *a = &reduction.nodes[first].footprint, *b = &reduction.nodes[second].footprint;
+    if (E.config.mode != MODE_TSO || a->all | b->all || !(a->units & b->units))
+        return clash(a, b, BOTH_KNOWN);
+    for (int i = 0; i < a->n; i++)
+        for (int j = 0; j < b->n; j++) {
+            const Touch *x = &a->touches[i], *y = &b->touches[j];
+            if (x->own && y->own && x->own != y->own && x->address == y->address && x->bytes == y->bytes &&
+                (x->mode ^ y->mode) & TOUCH_WRITES) {
+                if (!found_own(first, second, x, y))
+                    return ORDER_CLASH;
+            } else if (touches_clash(x, y, TOUCH_WRITES)) {
+                return ORDER_CLASH;
+            }
+        }
+    return NO_CLASH;
+}
+
+static int changes(const Footprint *f, uintptr_t object)
+{
+    for (int i = 0; i < f->n; i++)
+        if (f->touches[i].address == object && f->touches[i].mode & TOUCH_WRITES)
+            return 1;
+    return 0;
+}
+
+/* Mode tso: an attempt that got the lock came when its buffer was empty. In vain, before the lock
+ * was given back, it would not have waited for that. */
+static int reverse_emptied(const uint32_t *first, uint32_t at)
+{
+    const ReducedNode *node = &reduction.nodes[at];
+    uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_MAY_WRITE;
+    Footprint vain = {.n = 1, .units = units_of(node->acquired, 1), .touches = {{node->acquired, 1, mode, 0, 0, 0}}};
+    uint32_t i = at;
+    while (i-- > 0 && !changes(&reduction.nodes[i].footprint, node->acquired))
+        ;
+    if (i == NONE || reduction.nodes[i].acquired == node->acquired || reduction.nodes[i].thread == node->thread ||
+        reduction.nodes[i].own <= first[reduction.nodes[i].thread] ||
+        (node->lock && !can_give_up(node->until, clock_without(i, at))))
+        return 1;
+    return reverse_race(i, at, node->thread, &vain);
+}
+
 /* What must come before the transition from node `at`, and its races. */
 static int analyse(uint32_t at)
 {
     ReducedNode *node = &reduction.nodes[at];
-    int thread = node->thread, in_c11 = E.config.mode == MODE_C11;
-    uint32_t taken = NONE;
+    int thread = node->thread, in_c11 = E.config.mode == MODE_C11, waited = 0;
+    uint32_t first[REDUCED_THREADS] __attribute__((aligned(16)));
     memset(node->clock, 0, sizeof node->clock);
     for (uint32_t i = at; i-- > 0;)
         if (reduction.nodes[i].thread == thread) {
@@ -127,22 +216,27 @@ static int analyse(uint32_t at)
             break;
         }
     node->own = ++node->clock[thread];
+    if (node->lock && !node->acquired && node->quiet) {
+        Footprint attempt = attempt_at(node->lock, node->use, thread);
+        if (!reverse_taken(node->clock, node->behind, thread, node->lock, node->use, &attempt))
+            return 0;
+    }
     if (node->enabler >= 0)
         join_clocks(node, &reduction.nodes[node->enabler]);
-    for (uint32_t i = at; node->quiet && i-- > 0;)
+    memcpy(first, node->clock, sizeof first);
+    for (uint32_t i = node->behind; i-- > 0;)
         join_clocks(node, &reduction.nodes[i]);
-    if (node->waited && node->acquired) {
-        taken = last_taken(at, node->acquired);
-        if (taken != NONE && (reduction.nodes[taken].thread == thread || is_before(&reduction.nodes[taken], node)))
-            taken = NONE;
-    }
     for (uint32_t i = at; i-- > 0;) {
         ReducedNode *other = &reduction.nodes[i];
+        int waits;
         Clash how;
         if (other->thread == thread || is_before(other, node))
             continue;
-        how = clash(&other->footprint, &node->footprint, BOTH_KNOWN);
-        if (how == ORDER_CLASH ? !clash_is_hard(other, node) : in_c11 && could_have_read(at, i, how))
+        how = nodes_clash(i, at);
+        waits = how == ORDER_CLASH && clash_is_hard(other, node) &&
+                !(node->lock && can_give_up(node->until, clock_without(i, at)));
+        waited |= waits;
+        if (how == ORDER_CLASH ? !waits : in_c11 && could_have_read(at, i, how))
             if (!reverse_race(i, at, thread, &node->footprint))
                 return 0;
         if (how == ORDER_CLASH)
@@ -150,24 +244,26 @@ static int analyse(uint32_t at)
     }
     if (in_c11)
         join_read(at);
-    return taken == NONE || reverse_race(taken, at, thread, &node->footprint);
+    if (node->acquired && node->drains == DRAINS_IF_FREE && E.config.mode == MODE_TSO && !reverse_emptied(first, at))
+        return 0;
+    return !waited || !node->lock || !node->acquired ||
+           reverse_taken(first, at, thread, node->lock, node->use, &node->footprint);
 }
 
-/* At the end the thread still waited for a mutex: it could have taken it before the one that holds
- * it. */
+/* At the end the thread still waited for a lock. */
 static int analyse_waiting(int thread)
 {
-    uintptr_t mutex = reduction.announced[thread].mutex;
-    uint32_t taken = mutex ? last_taken(reduction.n_nodes, mutex) : NONE, last = reduction.n_nodes;
-    uint8_t mode = TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES | TOUCH_HARD;
-    Footprint footprint = {.n = 1, .units = units_of(mutex, 1), .touches = {{mutex, 1, mode, 0}}};
-    if (taken == NONE || reduction.nodes[taken].thread == thread)
+    static const uint32_t none[REDUCED_THREADS];
+    const Announced *next = &reduction.announced[thread];
+    uint32_t last = reduction.n_nodes;
+    Footprint attempt;
+    if (!next->lock)
         return 1;
+    attempt = attempt_at(next->lock, next->use, thread);
     while (last > 0 && reduction.nodes[last - 1].thread != thread)
         last--;
-    if (last > 0 && is_before(&reduction.nodes[taken], &reduction.nodes[last - 1]))
-        return 1;
-    return reverse_race(taken, reduction.n_nodes, thread, &footprint);
+    return reverse_taken(last > 0 ? reduction.nodes[last - 1].clock : none, reduction.n_nodes, thread,
+                         next->lock, next->use, &attempt);
 }
 
 /* Lets the search begin with each thread that could go on at the node. 0 without memory. */
@@ -219,13 +315,13 @@ static int analyse_execution(void)
 }
 
 /* The transitions from here on were made with these choices of values; another choice may change
- * what they touch. */
+ * what they touch. So may what a thread reads that was woken for new stores alone. */
 static void keep_footprints(void)
 {
     for (uint32_t i = reduction.changed; i < reduction.n_nodes; i++) {
         ReducedNode *node = &reduction.nodes[i];
         Footprint *kept = &node->asleep[node->thread];
-        if (node->kept)
+        if (node->kept || node->half >> node->thread & 1)
             join_footprint(kept, &node->footprint);
         else
             *kept = node->footprint;
