@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable
 from typing import Any
 
@@ -38,11 +39,11 @@ def searched(history: History, **more: Any) -> tuple[int, list[int]]:
 
 
 @st.composite
-def answered(draw: Any) -> History:
+def answered(draw: Any, most: int = 8) -> History:
     """Calls on two keys with the results of an order, except perhaps one of them."""
     clock = [0, 0, 0]
     calls = []
-    for _ in range(draw(st.integers(3, 8))):
+    for _ in range(draw(st.integers(3, most))):
         thread = draw(st.integers(0, 2))
         name = draw(st.sampled_from(["get", "get", "append", "put", "put", "delete"]))
         inputs = (draw(st.sampled_from("kkkl")), draw(st.sampled_from("ab")))
@@ -77,10 +78,11 @@ def small_histories() -> list[History]:
     return examples(st.one_of(answered(), answered(), histories(strings, most=5)), 500)
 
 
+@pytest.mark.parametrize("ahead", [False, True])
 @pytest.mark.parametrize("together", [False, True])
-def test_the_answer_is_that_of_the_definition(together: bool) -> None:
+def test_the_answer_is_that_of_the_definition(together: bool, ahead: bool) -> None:
     def answer(history: History) -> bool:
-        found, way = searched(history, together=together)
+        found, way = searched(history, together=together, ahead=ahead)
         if found == 0:
             assert len(set(way)) == len(way)
             assert set(np.flatnonzero(history.records["ending"] == 0).tolist()) <= set(way)
@@ -91,6 +93,68 @@ def test_the_answer_is_that_of_the_definition(together: bool) -> None:
     wrong, legal, illegal = disagreements(answer, KeyValueMap(), small_histories())
     assert wrong == 0
     assert min(legal, illegal) > 60
+
+
+def test_the_part_of_a_read_that_is_probably_wrong_is_a_guess() -> None:
+    """It is often the illegal one, and where all parts are legal they are found to be."""
+    seen: Counter[tuple[bool, bool]] = Counter()
+    for history in examples(answered(most=25), 400):
+        maps = maps_for(KeyValueMap(), history, MEMORY)
+        assert maps is not None
+        legal = maps.search(history.records)[0] == 0
+        assert legal == (check(history, KeyValueMap(), options=ASKING).answer == LEGAL)
+        if maps.likely >= 0:
+            suspects = maps.calls_of_part(history.records)
+            likely = maps.pieces(history.records)[maps.likely].tolist()
+            seen[legal, suspects is not None and suspects.tolist() == likely] += 1
+    assert seen[False, True] > 40 and seen[True, False] > 5, seen
+    assert seen[False, False] <= seen[False, True] / 10, seen
+
+
+def texts_read(*calls: tuple[Any, ...]) -> History:
+    """Make one call after the other, of which a read has its result behind its key."""
+    return history_of(
+        Operation(
+            0, name, (key,) if name == "get" else (key, value), value if name == "get" else None,
+            2 * at, 2 * at + 1,
+        )
+        for at, (name, key, value) in enumerate(calls)
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("calls", "likely", "legal"),
+    [
+        ([("put", "l", "b"), ("put", "k", "a"), ("get", "k", "b")], 1, False),
+        ([("put", "l", "b"), ("put", "k", "a"), ("get", "k", "a"), ("append", "k", "b"),
+          ("get", "k", "ab"), ("get", "k", "a")], 1, False),
+        ([("put", "l", "b"), ("put", "k", "a"), ("get", "k", "a"), ("put", "k", "ab"),
+          ("get", "k", "ab"), ("put", "k", "a"), ("get", "k", "a")], 1, True),
+        ([("put", "l", "b"), ("put", "k", "a"), ("get", "k", "a"), ("get", "l", "b")], -1, True),
+        ([("put", "l", "b"), ("put", "l", "c"), ("put", "k", "a"), ("get", "l", "b")], -1, False),
+    ],
+    ids=["never put", "older", "put again", "legal", "overwritten"],
+)  # fmt: skip
+def test_which_part_is_searched_first(
+    calls: list[tuple[Any, ...]], likely: int, legal: bool
+) -> None:
+    """A text that comes again looks older; one that was overwritten is not looked for."""
+    history = texts_read(*calls)
+    maps = maps_for(KeyValueMap(), history, MEMORY)
+    assert maps is not None
+    assert (maps.search(history.records)[0] == 0) == legal
+    assert maps.likely == likely
+
+
+def test_no_part_of_many_calls_is_guessed() -> None:
+    """The look at the calls would take longer than it saves."""
+    for puts, likely in ((4_000, 1), (4_200, -1)):
+        calls = [("put", "l", "b")] * puts + [("put", "k", "a"), ("get", "k", "b")]
+        history = texts_read(*calls)
+        maps = maps_for(KeyValueMap(), history, MEMORY)
+        assert maps is not None
+        assert maps.search(history.records)[0] != 0
+        assert maps.likely == likely
 
 
 def with_other_steps(steps: dict[str, int]) -> Callable[[History], bool]:

@@ -7,13 +7,15 @@ for all keys.
 from __future__ import annotations
 
 from cpython.unicode cimport PyUnicode_AsUTF8AndSize
-from libc.stdint cimport int32_t, int64_t
+from libc.stdint cimport INT64_MAX, INT64_MIN, int32_t, int64_t
 from libc.stdlib cimport free, malloc
-from libc.string cimport memset
+from libc.string cimport memcmp, memset
 from pulsar_ml.harness.histories.history cimport Record
 from pulsar_ml.harness.linearize.cells._parts cimport Parts
 from pulsar_ml.harness.linearize.search.depth cimport ANSWER_LEGAL, OUT_OF_MEMORY
-from pulsar_ml.harness.linearize.search.table cimport ANY_CALL, LEADS, mark_symbol, symbol_row, table_set
+from pulsar_ml.harness.linearize.search.table cimport (
+    ANY_CALL, LEADS, RETURNED, mark_sole, mark_symbol, symbol_row, table_set,
+)
 from pulsar_ml.harness.linearize.search.texts cimport (
     NO_ROOM, NOTHING_HELD, Texts, text_after, text_begins, texts_free,
 )
@@ -26,7 +28,25 @@ cdef enum:
     MOST_OPERATIONS = 16
     WRONG = -1            # a record that the model must refuse, or values that are not strings
     PENDING_BIT = 1
+    MOST_GUESSED = 4_096  # records; in more, the look takes longer than it saves
+    MOST_LOOKS = 16       # at values that may end a text that was read, for each call
     IRRELEVANT = 0x7FFFFFFF  # represents any value of a key that no call observes
+
+
+# True when a read has the text of an earlier one, and a read between them has another text.
+cdef bint is_older(const Record* records, int32_t read, const int32_t* before) noexcept nogil:
+    cdef int64_t between = INT64_MIN  # the last invocation of one that returned before this read
+    cdef int32_t other = before[read]
+    cdef int looks = MOST_LOOKS
+    while other >= 0 and looks:
+        if records[other].result[0] != records[read].result[0]:
+            if records[other].returned < records[read].invoked:
+                between = max(between, records[other].invoked)
+        elif records[other].returned < between:
+            return True
+        looks -= 1
+        other = before[other]
+    return False
 
 
 cdef class Maps(Parts):
@@ -135,6 +155,76 @@ cdef class Maps(Parts):
             return OUT_OF_MEMORY
         return ANSWER_LEGAL
 
+    # Reads are looked at in the order of the records. One is wrong if it has an older text than a
+    # read before it, or if its text does not end with a value that was put or appended by then. As
+    # texts may come again, and few other reads and values are compared, this is a guess.
+    cdef int32_t likely_part(
+        self, const Record* records, int32_t n, const int32_t* symbols,
+    ) noexcept nogil:
+        cdef int32_t* added  # by part: the last put
+        cdef int32_t* read   # by part: the last read
+        cdef int32_t* before  # by record: the one of its kind before it
+        cdef int32_t* open_  # reads whose end was not found among the puts before them
+        cdef int32_t n_open = 0
+        cdef int32_t likely = -1
+        cdef int32_t i, part, kind
+        cdef int64_t looks
+        cdef int64_t first = INT64_MAX
+        if n > MOST_GUESSED:
+            return -1
+        added = <int32_t*>malloc(2 * (<size_t>self.parts + <size_t>n) * sizeof(int32_t))
+        if added is NULL:
+            return -1
+        read = added + self.parts
+        before = read + self.parts
+        open_ = before + n
+        memset(added, 255, 2 * <size_t>self.parts * sizeof(int32_t))
+        for i in range(n):
+            if records[i].invoked > first:
+                break
+            part = self.table.part[symbols[i]]
+            kind = self.kinds[records[i].operation]
+            if kind == PUT or kind == APPEND:
+                before[i] = added[part]
+                added[part] = i
+            elif kind == GET and records[i].ending == RETURNED:
+                before[i] = read[part]
+                read[part] = i
+                looks = MOST_LOOKS
+                if records[i].returned < first and is_older(records, i, before):
+                    first = records[i].returned
+                    likely = part
+                elif records[i].result[0] != self.none and not self.is_end(records, i, added[part], before,
+                                                                           &looks):
+                    open_[n_open] = i
+                    n_open += 1
+        looks = MOST_LOOKS * <int64_t>n
+        for i in range(n_open):
+            part = self.table.part[symbols[open_[i]]]
+            if (records[open_[i]].returned < first
+                    and not self.is_end(records, open_[i], added[part], before, &looks) and looks > 0):
+                first = records[open_[i]].returned
+                likely = part
+        free(added)
+        return likely
+
+    # True when a read has a text that ends with the value of the record ``other``, or of one before
+    # it, that was invoked before the read returned. ``looks`` bounds how many are compared.
+    cdef bint is_end(self, const Record* records, int32_t read, int32_t other, const int32_t* before,
+                     int64_t* looks) noexcept nogil:
+        cdef int64_t text = records[read].result[0]
+        cdef const char* end = self.text[text] + self.length[text]
+        cdef int64_t length, value
+        while other >= 0 and looks[0] > 0:
+            value = records[other].arguments[1]
+            length = self.length[value]
+            if (records[other].invoked <= records[read].returned and length <= self.length[text]
+                    and memcmp(end - length, self.text[value], <size_t>length) == 0):
+                return True
+            looks[0] -= 1
+            other = before[other]
+        return False
+
     cdef void begin(self, const Record* records) noexcept nogil:
         self.depth.irrelevant_state = IRRELEVANT if self.ahead else -1
 
@@ -149,24 +239,25 @@ cdef class Maps(Parts):
         if kind == GET:
             if row[0] & PENDING_BIT:
                 count = 1
-            elif state == IRRELEVANT:
+            elif asks_lead and state == IRRELEVANT:
                 count = 0
-            elif row[5] == self.none:
-                count = state == NOTHING_HELD
             else:
-                seen = self.text_number(row[5])
+                seen = NOTHING_HELD if row[5] == self.none else self.text_number(row[5])
                 if seen == NO_ROOM:
                     return OUT_OF_MEMORY
-                if asks_lead:
-                    count = state == NOTHING_HELD or text_begins(&self.texts, seen, state)
+                if not asks_lead:
+                    mark_sole(&self.table, symbol, seen)
+                    return ANSWER_LEGAL
+                if seen == NOTHING_HELD:
+                    count = state == NOTHING_HELD
                 else:
-                    count = state == seen
-        elif kind == DELETE:
-            after = NOTHING_HELD
-        elif kind == PUT:
-            after = self.text_number(row[3])
+                    count = state == NOTHING_HELD or text_begins(&self.texts, seen, state)
+        elif kind != APPEND:
+            after = NOTHING_HELD if kind == DELETE else self.text_number(row[3])
             if after == NO_ROOM:
                 return OUT_OF_MEMORY
+            mark_sole(&self.table, symbol, after)
+            return ANSWER_LEGAL
         elif state != IRRELEVANT:
             after = text_after(&self.texts, state, self.text[row[3]], self.length[row[3]])
             if after == NO_ROOM:

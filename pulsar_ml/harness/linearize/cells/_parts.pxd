@@ -20,6 +20,7 @@ cdef class Parts:
     cdef int32_t illegal_part   # the illegal part of the last search; -1: none
     cdef int32_t open_part      # the first part without an answer in the last search; -1: none
     cdef readonly int32_t unanswered  # the number of such parts
+    cdef readonly int32_t likely  # the part that was searched first, as probably illegal; -1: none
     cdef public int64_t limit   # bytes of a search
     cdef bint by_thread
     cdef bint has_leads         # answer_step answers symbols with LEADS, too
@@ -31,6 +32,9 @@ cdef class Parts:
     cdef int learn(self, int32_t symbol, const int64_t* row) noexcept nogil
     cdef int answer_step(self, int32_t state, int32_t symbol) noexcept nogil
     cdef void begin(self, const Record* records) noexcept nogil
+    cdef int32_t likely_part(
+        self, const Record* records, int32_t n, const int32_t* symbols,
+    ) noexcept nogil
     cdef int intern(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil
     cdef int one_part(self, const Record* records, const int32_t* chosen, const int32_t* symbols, int32_t n,
                       int32_t parts, int criterion, int64_t most_steps) noexcept nogil

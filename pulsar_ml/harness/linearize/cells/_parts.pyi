@@ -8,11 +8,14 @@ RECORD: np.dtype[np.void]
 class Parts:
     parts: int
     unanswered: int
+    likely: int
     limit: int
     deadline_ns: int
 
     @property
     def blocked_at(self) -> int: ...
+    @property
+    def spent(self) -> int: ...
     def search_part(
         self,
         records: NDArray[np.void],

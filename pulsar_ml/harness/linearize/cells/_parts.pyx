@@ -75,7 +75,7 @@ cdef class Parts:
         memset(&self.depth, 0, sizeof(Depth))
         self.limit = memory
         self.deadline_ns = INT64_MAX
-        self.illegal_part = self.open_part = -1
+        self.illegal_part = self.open_part = self.likely = -1
         table_open(&self.table, memory)
 
     def __dealloc__(self):
@@ -186,6 +186,11 @@ cdef class Parts:
         """The first return among the calls that the longest order of the last search lacks."""
         return self.depth.best_returned
 
+    @property
+    def spent(self) -> int:
+        """The steps of the last search of one part."""
+        return self.depth.spent
+
     def takes(self, records) -> bool:
         """True when all records are suitable. The symbols of unchanging ones are kept."""
         cdef const Record* native = <const Record*>address_of(records)
@@ -254,6 +259,13 @@ cdef class Parts:
                 count += 1
         return found[:count]
 
+    # The part with the earliest return of a call that no state allows, as far as the calls alone
+    # can tell; -1: none.
+    cdef int32_t likely_part(
+        self, const Record* records, int32_t n, const int32_t* symbols,
+    ) noexcept nogil:
+        return -1
+
     # Writes the symbols of all records into ``symbols``.
     cdef int intern(self, const Record* records, int32_t n, int32_t* symbols) noexcept nogil:
         cdef int32_t i
@@ -312,15 +324,17 @@ cdef class Parts:
         cdef int32_t* chosen = memory + n
         cdef int32_t* end = memory + 2 * n
         cdef int32_t* answers = end + self.parts + 1
-        cdef int32_t i, part, begin
+        cdef int32_t i, turn, part, begin
         cdef int64_t most
         cdef int64_t few = FIRST_STEPS
         cdef bint more = True
         cdef int answer
         cdef int found = ANSWER_LEGAL
         cdef int32_t parts = 1 if together else self.parts
-        self.illegal_part = self.open_part = -1
+        self.illegal_part = self.open_part = self.likely = -1
         self.unanswered = 0
+        if parts > 1:
+            self.likely = self.likely_part(records, n, symbols)
         # The parts one after the other, each in its order; a part without calls is legal.
         for part in range(parts):
             end[part] = 0
@@ -339,7 +353,10 @@ cdef class Parts:
             end[part] += 1
         while more and steps[0] < most_steps:
             more = False
-            for part in range(parts):
+            for turn in range(parts):
+                part = turn
+                if turn <= self.likely:  # the likely part is the first one
+                    part = turn - 1 if turn else self.likely
                 if answers[part] != OUT_OF_STEPS:
                     continue
                 begin = 0 if part == 0 else end[part - 1]

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from pulsar_ml.harness.histories.history import MOST_ARGUMENTS, NEVER, VALUE, History
+from pulsar_ml.harness.linearize.cells._cells import Cells
 from pulsar_ml.harness.linearize.cells._parts import Parts
 from pulsar_ml.harness.linearize.effort import Effort
 from pulsar_ml.harness.linearize.search._answers import StatesFull, first_words
@@ -36,16 +37,9 @@ GUIDES = (CasRegister, KeyValueMap, Queue, Stack, PriorityQueue, Set, Multiset, 
 EASY_STEPS = (1, 8, 32)  # for each call, without looking ahead
 MORE_STEPS = (128, 512)  # like them, of parts for which they are no more than MOST_STEPS
 MOST_STEPS = 1_000_000
+PLAIN_STEPS = 2  # for each call of all parts, without looking ahead
 FEW_STEPS = 64  # like them, of a part with few calls
 MOST_STATES = 1_000  # to which an order may lead
-
-
-class Proposal(NamedTuple):
-    """An order of all calls to try, or the calls of a part that ``native`` finds illegal."""
-
-    order: list[int] | None = None
-    suspect: NDArray[np.int32] | None = None
-    native: Parts | None = None
 
 
 class Suspect(NamedTuple):
@@ -60,6 +54,18 @@ class Suspect(NamedTuple):
     call: int = -1
     steps: int = 0
     until: int = NEVER
+
+
+class Proposal(NamedTuple):
+    """An order of all calls to try, or the calls of a part that ``native`` finds illegal.
+
+    ``refuted`` is that part where it was refuted as your model's search would refute it.
+    """
+
+    order: list[int] | None = None
+    suspect: NDArray[np.int32] | None = None
+    native: Parts | None = None
+    refuted: Suspect = Suspect()
 
 
 class Guide:
@@ -92,20 +98,26 @@ class Guide:
         ``most`` is the limit of steps for each call in which the guide looks for illegal parts
         besides the one that it found.
         """
-        _, suspect, native = self.proposal
+        _, suspect, native, refuted = self.proposal
         if suspect is None or native is None:
             return Suspect()
         # The guide looks ahead as your model does or does not, so its steps are the same.
         ahead = self.searches.checker.looks_ahead
-        # Where the first part that was searched is illegal, others probably are, and the shortest
-        # is the easiest one.
-        all_alike = suspect[0] == 0 and len(suspect) > FEW_STEPS
+        # Where the first part is illegal, others probably are, and the shortest is the easiest one.
+        # Those before a later one are legal, or hard, unless this one was searched first because
+        # of a wrong read.
+        first, guessed = suspect[0] == 0, native.likely >= 0
+        all_alike = (first or guessed) and len(suspect) > FEW_STEPS
         if ahead and not all_alike:
             return Suspect(int(suspect[0]))
-        if not all_alike and (found := self.first_refuted([suspect], EASY_STEPS[0], ahead)):
+        few = EASY_STEPS[0 if first or all_alike else 1]
+        if 0 < refuted.steps <= max(few * len(suspect), FEW_STEPS):
+            return refuted
+        at_first = [suspect] if not refuted.steps and (guessed or not all_alike) else []
+        if found := self.first_refuted(at_first, few, ahead):
             return found
         pieces = sorted(native.pieces(self.searches.records), key=len)
-        others = [one for one in pieces if one[0] != suspect[0]]
+        others = [one for one in pieces if one[0] > suspect[0] or (guessed and one[0] < suspect[0])]
         parts = pieces if all_alike else others
         for few in EASY_STEPS + MORE_STEPS:
             if few in MORE_STEPS:
@@ -183,9 +195,27 @@ def proposal(searches: Searches, steps: int) -> Proposal:
     native = own.cells if own.cells is not None and type(guide) is not Keyed else own.all_parts()
     if native is None:
         return Proposal()
+    records = history.records
+    # Short parts are refuted as fast without looking ahead, and as your model's search will do it.
+    plain = not searches.checker.looks_ahead
+    if plain and isinstance(native, Parts) and len(history) <= FEW_STEPS * native.parts:
+        most = min(PLAIN_STEPS * len(history), effort.left)
+        answer, way, taken, _ = native.search(records, most_steps=most, ahead=False)
+        effort.add(taken, 0)
+        found = proposed(native, history, answer, way)
+        if found.suspect is not None:
+            refuted = Suspect(int(found.suspect[0]), native.spent, native.blocked_at)
+            return found._replace(refuted=refuted)
+        if found.order is not None:
+            return found
     most = min(steps * len(history), effort.left)
-    answer, way, taken, _ = native.search(history.records, most_steps=most)
+    answer, way, taken, _ = native.search(records, most_steps=most)
     effort.add(taken, 0)
+    return proposed(native, history, answer, way)
+
+
+def proposed(native: Parts | Cells, history: History, answer: int, way: list[int]) -> Proposal:
+    """Return what a search found."""
     name = answer_named(answer)
     if name == LEGAL:
         return Proposal(way)

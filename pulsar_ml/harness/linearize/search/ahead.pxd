@@ -12,7 +12,9 @@ from libc.stdint cimport INT64_MAX, int32_t, int64_t
 from libc.stdlib cimport free, qsort, realloc
 from libc.string cimport memset
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op
-from pulsar_ml.harness.linearize.search.table cimport ILLEGAL, LEADS, Table, UNKNOWN_ANSWER, transition
+from pulsar_ml.harness.linearize.search.table cimport (
+    ILLEGAL, LEADS, Table, UNKNOWN_ANSWER, step_of, transition,
+)
 
 
 cdef enum:
@@ -167,7 +169,7 @@ cdef inline Outlook look_at(Ahead* a, const Lanes* lanes, const Table* table, co
             continue
         if reset.invoked > read.returned:
             continue
-        after = transition(table, start, reset.symbol)
+        after = step_of(table, start, reset.symbol)
         if after == UNKNOWN_ANSWER:
             a.missing_state = start
             a.missing_symbol = reset.symbol

@@ -23,7 +23,7 @@ from pulsar_ml.harness.linearize.deadline cimport Deadline, is_over
 from pulsar_ml.harness.linearize.search.lanes cimport Lanes, Op, lanes_free
 from pulsar_ml.harness.linearize.search.pool cimport Pool, mixed, pool_add, pool_free, pool_shape
 from pulsar_ml.harness.linearize.search.table cimport (
-    FAR, ILLEGAL, Table, UNKNOWN_ANSWER, n_next, next_state, transition, transition_soon,
+    FAR, ILLEGAL, Table, UNKNOWN_ANSWER, n_next, next_state, step_of, transition_soon,
 )
 
 
@@ -343,7 +343,7 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
                 symbol = d.symbol[lane]
                 if d.invoked[lane] <= first and symbol >= 0 and table.pure[symbol]:
                     state = state_of(d, table, symbol)
-                    value = transition(table, <int32_t>state[0], symbol)
+                    value = step_of(table, <int32_t>state[0], symbol)
                     if value == UNKNOWN_ANSWER:
                         if d.depth >= d.ask_from:
                             return ask(d, symbol, state[0])
@@ -361,7 +361,7 @@ cdef inline int depth_run(Depth* d, const Table* table) noexcept nogil:
             lane = d.lane
             symbol = d.symbol[lane]
             state = state_of(d, table, symbol)
-            value = transition(table, <int32_t>state[0], symbol)
+            value = step_of(table, <int32_t>state[0], symbol)
             if value == UNKNOWN_ANSWER:
                 if d.depth >= d.ask_from:
                     return ask(d, symbol, state[0])

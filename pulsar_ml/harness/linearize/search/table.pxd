@@ -24,6 +24,9 @@ cdef enum:
     UNKNOWN_ANSWER = -2
     SEVERAL = -3          # this value and lower ones: -3 - the index in several
 
+cdef enum:
+    NO_SOLE = -1
+
 
 cdef enum:
     MOST_NEAR = 2048      # transitions that are near at hand for the processor
@@ -48,7 +51,10 @@ cdef struct Table:
     uint8_t* resets       # by symbol: leads to one state from every state
     uint8_t* role         # by symbol: its Role
     int32_t* part         # by symbol: the part of the state that it is about
-    int64_t marks_room    # the capacity of the four arrays above
+    int32_t* sole         # by symbol: if pure, the only state that allows it; else, the only state
+                          # to which it leads; NO_SOLE: none, or not known
+    bint has_soles
+    int64_t marks_room    # the capacity of the five arrays above
     bint leads            # the model has leads()
     Transition* slots
     uint64_t mask
@@ -71,6 +77,7 @@ cdef inline void table_close(Table* table) noexcept nogil:
     free(table.resets)
     free(table.role)
     free(table.part)
+    free(table.sole)
     array_free(table.slots, <int64_t>((table.mask + 1) * sizeof(Transition)))
     array_free(table.several, 4 * table.several_room)
     memset(table, 0, sizeof(Table))
@@ -155,6 +162,16 @@ cdef inline int32_t transition(const Table* table, int32_t state, int32_t symbol
     return UNKNOWN_ANSWER
 
 
+# The state to which a call leads from a state, as transition() tells it.
+cdef inline int32_t step_of(const Table* table, int32_t state, int32_t symbol) noexcept nogil:
+    cdef int32_t sole
+    if table.has_soles:
+        sole = table.sole[symbol]
+        if sole != NO_SOLE:
+            return ILLEGAL if table.pure[symbol] and sole != state else sole
+    return transition(table, state, symbol)
+
+
 # Begin to load the answer into the processor's cache, where the table is too large for it.
 cdef inline void transition_soon(const Table* table, int32_t state, int32_t symbol) noexcept nogil:
     cdef uint64_t key = ((<uint64_t><uint32_t>state << 32) | <uint32_t>symbol) + 1
@@ -234,14 +251,25 @@ cdef inline bint mark_symbol(Table* table, int64_t symbol, bint pure, int32_t pa
         if parts is NULL:
             return False
         table.part = parts
+        parts = <int32_t*>realloc(table.sole, <size_t>room * sizeof(int32_t))
+        if parts is NULL:
+            return False
+        table.sole = parts
         table.marks_room = room
     table.pure[symbol] = pure
     table.resets[symbol] = resets
     table.role[symbol] = role
     table.part[symbol] = part
+    table.sole[symbol] = NO_SOLE
     return True
+
+
+# Enters the only state of a symbol; see Table.sole.
+cdef inline void mark_sole(Table* table, int64_t symbol, int32_t state) noexcept nogil:
+    table.sole[symbol] = state
+    table.has_soles = True
 
 
 cdef inline int64_t table_bytes(const Table* table) noexcept nogil:
     return (pool_bytes(&table.symbols) + <int64_t>(sizeof(Transition) * (table.mask + 1))
-            + 4 * table.several_room + 7 * table.marks_room)
+            + 4 * table.several_room + 11 * table.marks_room)
