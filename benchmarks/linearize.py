@@ -224,8 +224,12 @@ def held() -> float:
     """MiB that a search holds if it is limited to MEMORY and needs more."""
     history = simulate(Line(), seed=1, clients=12, operations=400)
     checker = ModelChecker(Queue(), history.signatures, history.values, memory=MEMORY)
-    options = Options(monitors=False, explain=False, memory=MEMORY, most_steps=2_000_000)
-    check(history, Queue(), options=options, checker=checker)
+    options = Options(
+        monitors=False, explain=False, natively=False, memory=MEMORY, most_steps=2_000_000
+    )
+    verdict = check(history, Queue(), options=options, checker=checker)
+    if verdict.answer != UNKNOWN:
+        raise RuntimeError(f"a search that should need more memory found {verdict.answer}")
     return (checker.native.bytes() + checker.state_bytes) / 2**20
 
 

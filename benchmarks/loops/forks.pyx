@@ -11,7 +11,6 @@ from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.atomics cimport (
     u32_fetch_add_relaxed, u32_fetch_sub_release, u32_load_acquire, u32_store_release, pml_u32,
 )
-from pulsar_ml.sync.thread cimport thread_stripe
 from pulsar_ml.sync.wait cimport wait_while_equal, wake_one
 
 include "../../pulsar_ml/binding/gate.pxi"

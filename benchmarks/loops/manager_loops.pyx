@@ -13,7 +13,6 @@ from pulsar_ml.structures.position_map cimport MapCursor
 from pulsar_ml.structures.range_cache cimport RangeCache, range_cache_cursor, range_cache_get
 from pulsar_ml.structures.status cimport PML_OK
 from pulsar_ml.sync.clock cimport monotonic_ns
-from pulsar_ml.sync.thread cimport thread_stripe
 
 cdef enum:
     LEDGER = 7
@@ -40,7 +39,7 @@ def put(CacheObject cache, int64_t first, int64_t count, uint32_t length, int ex
 
 
 def get(CacheObject cache, int64_t count, int64_t span, bint counted) -> int:
-    """Nanoseconds of point reads in order, with or without the manager's counters."""
+    """Nanoseconds of point reads in order, with or without the manager's counters of one stripe."""
     cdef NativeMemory owner = cache.owner
     cdef RangeCache* native = cache.native
     cdef int64_t start, i, at = 0
@@ -50,7 +49,7 @@ def get(CacheObject cache, int64_t count, int64_t span, bint counted) -> int:
         for i in range(count):
             at = at + 1 if at + 1 < span else 0
             if counted:
-                entry = cache_manager_get(owner.manager, native, position(LEDGER, at), thread_stripe())
+                entry = cache_manager_get(owner.manager, native, position(LEDGER, at), 0)
             else:
                 entry = range_cache_get(native, position(LEDGER, at))
             if entry:

@@ -7,9 +7,12 @@ import io
 import itertools
 import json
 import signal
+import subprocess
+import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
@@ -31,6 +34,15 @@ def test_every_benchmark_file_is_listed() -> None:
     }
     assert files == set(NAMES) - set(STRUCTURES)
     assert "range_cache" in STRUCTURES
+
+
+@pytest.mark.parametrize("source", sorted(ROOT.glob("benchmarks/**/*.pyx")), ids=lambda it: it.stem)
+def test_native_loops_fit_todays_core(source: Path, tmp_path: Path) -> None:
+    """They are compiled at first use, so nothing else would tell that a name of theirs is gone."""
+    arguments = ["-3", "-o", str(tmp_path / "loops.c"), str(source)]
+    command = [sys.executable, "-m", "cython", *arguments]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_names_start_with_the_structure_and_are_unique() -> None:
@@ -208,6 +220,16 @@ def test_a_line_says_which_row_takes_so_long(monkeypatch: pytest.MonkeyPatch) ->
         measure([row], 1, figures, on_repeat)
     assert figures[0].median == 1.0
     assert "refcount: long: row 1 of 1, repeat 1 of 1\n" in output.getvalue()
+
+
+def test_short_rows_of_histories_are_measured() -> None:
+    """Their histories are accepted, and the search that is bounded meets its bound."""
+    rows = {one.name: one for one in rows_of("linearize").BENCHMARKS}
+    for name in ("3 threads, 12 operations, search", "register, 5 clients, 100 operations, median"):
+        assert rows[f"linearize: {name}"].run() > 0
+    bounded = rows["linearize: memory of a search bounded by 64 MiB each"]
+    assert bounded.target is not None
+    assert 64 <= bounded.run() <= bounded.target
 
 
 def test_an_unknown_structure_is_a_usage_error() -> None:

@@ -274,15 +274,17 @@ SYSTEMS: Mapping[str, Callable[[], Any]] = {
 def short_cache_runs(seed: int, runs: int) -> tuple[History, NDArray[np.void]]:
     """Generate runs of one program, 3 threads with 4 operations each, on a cache that may forget.
 
-    Returns the history of all runs, and its records in rows of twelve.
+    Returns the history of all runs, one behind the other, and its records in rows of twelve.
     """
     random = np.random.default_rng(seed)
     program = [draw_cache_call(random) for _ in range(12)]
     operations = []
+    began = 0
     for _ in range(runs):
         held: dict[int, int] = {}
         lasts = random.integers(1, 60, (3, 4))
-        ends = np.cumsum(lasts + random.integers(1, 10, (3, 4)), axis=1)
+        ends = began + np.cumsum(lasts + random.integers(1, 10, (3, 4)), axis=1)
+        began = int(ends.max())
         invoked = (ends - lasts).ravel()
         moment = invoked + random.random(12) * lasts.ravel()
         results: list[Any] = [None] * 12
