@@ -152,6 +152,8 @@ def entry_wrapper(int64_t count) -> int:
     cdef uint32_t place
     cdef int64_t start, i, hits = 0
     memset(&wrapper, 0, sizeof(wrapper))
+    memset(&memory, 0, sizeof(memory))
+    memset(&map, 0, sizeof(map))
     map_memory_init(&memory, 6, 8)
     map_init(&map, &memory)
     with nogil:

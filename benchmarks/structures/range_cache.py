@@ -22,7 +22,10 @@ RETAIN_AND_RELEASE = per_operation("refcount", READS)
 
 
 def filled(count: int = COUNT) -> Any:
+    """A cache whose memory was used before, as a broker's is and that of the releases beside it."""
     world = loops().World()
+    world.put(count, PAYLOAD)
+    world.remove_range()
     world.put(count, PAYLOAD)
     return world
 

@@ -6,6 +6,7 @@ import importlib
 import io
 import itertools
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -20,7 +21,7 @@ from rich.console import Console
 
 from benchmarks import spark
 from benchmarks.__main__ import NAMES, STRUCTURES, main, rows_of
-from benchmarks.measure import Benchmark, Figure, figure, measure, progress, ratio
+from benchmarks.measure import Benchmark, Figure, figure, loops, measure, progress, ratio
 from tests import ROOT
 
 INDEPENDENT = {"x", "%", "bytes", "MiB", "rows"}  # units
@@ -121,6 +122,13 @@ def test_the_command_prints_a_figure_for_each_benchmark_of_a_structure() -> None
     ]
     assert all(row["median"] > 0 for row in report["figures"])
     assert "Python" in report["machine"]
+
+
+def test_each_loop_over_a_structure_ends() -> None:
+    source = (ROOT / "benchmarks/loops/small_structures.pxi").read_text()
+    names = re.findall(r"^def (\w+)\(int64_t count\)", source, re.MULTILINE)
+    assert "entry_wrapper" in names
+    assert all(getattr(loops(), name)(100) > 0 for name in names)
 
 
 def stopped_by(stop: Callable[[], object] | None) -> tuple[Benchmark, ...]:
