@@ -35,6 +35,7 @@
 #include "pulsar_ml/harness/engine/memory/alloc.c"
 #include "pulsar_ml/harness/engine/memory/kept_blocks.c"
 #include "pulsar_ml/harness/engine/hooks/locks.c"
+#include "pulsar_ml/harness/engine/schedule/reduction/expiry.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/held.c"
 #include "pulsar_ml/harness/engine/schedule/reduction/parts.c"
 #include "pulsar_ml/harness/engine/hooks/changes.c"

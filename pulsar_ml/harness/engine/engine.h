@@ -50,7 +50,7 @@ typedef enum {
 typedef enum {
     OP_NONE, OP_LOAD, OP_STORE, OP_RMW, OP_CAS, OP_FENCE, OP_YIELD, OP_READ, OP_WRITE, OP_ALLOCATE, OP_FREE,
     OP_LOCK, OP_UNLOCK, OP_WAIT, OP_WAKE, OP_SPAWN, OP_JOIN, OP_CALL, OP_RETURN, OP_END, OP_FLUSH, OP_SWITCH,
-    OP_BUFFER, OP_CHOOSE, OP_NOTE, OP_LOOK
+    OP_BUFFER, OP_CHOOSE, OP_NOTE, OP_LOOK, OP_REFUSE
 } EngineOp;
 
 /* A choice other than the default one. The default: stay on the running thread; when it cannot go

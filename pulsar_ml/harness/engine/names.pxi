@@ -7,7 +7,7 @@ ENDS = ("complete", "cut", "discarded", "blocked", "data race", "use after free"
         "outside the engine's limits", "outside the engine's control", "not lock-free")
 OPS = ("", "load", "store", "rmw", "cas", "fence", "yield", "read", "write", "allocate", "free", "lock",
        "unlock", "wait", "wake", "spawn", "join", "call", "return", "end", "flush", "switch", "buffer",
-       "choose", "note", "look")
+       "choose", "note", "look", "refuse")
 CHOICES = ("thread", "read", "insert", "weak_failure", "spurious", "no_memory", "timeout", "reuse", "delay",
            "flush", "waiter", "pause", "hold", "turn", "value", "sleep")
 ORDERS = ("relaxed", "consume", "acquire", "release", "acq_rel", "seq_cst")

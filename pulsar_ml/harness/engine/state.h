@@ -66,6 +66,8 @@ typedef struct Thread {
      * of the step. Waiting before a step changes nothing. */
     uint32_t step;
     uint32_t values;              /* choices of values so far, see check_calls.c */
+    /* The allocation that may fail, by its number among those of its scheduling point; and that. */
+    uint32_t allocation, allocation_at;
     uint32_t idle_points;         /* scheduling points that are no step: the thread waits */
     uint32_t call;                /* index of the current operation */
     uint32_t priority;            /* PCT, POS */

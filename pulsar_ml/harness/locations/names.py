@@ -32,7 +32,7 @@ from pulsar_ml.harness.search.symbols import (
 
 OF_BLOCKS = ("allocate", "free")
 LEAST_ADDRESS = 1 << 16  # smaller numbers are no addresses
-NO_LOCATION = ("call", "return", "choose", "note", "fence", "spawn", "join", "")
+NO_LOCATION = ("call", "return", "choose", "note", "fence", "spawn", "join", "refuse", "")
 # What a line of the source allocates, in C, C++ and Cython.
 ALLOCATES = re.compile(
     r"\bnew\s+(?:\([^)]*\)\s*)?(?:const\s+)?(?P<new>[\w:]+)"

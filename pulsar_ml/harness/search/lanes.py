@@ -224,6 +224,8 @@ def what_it_did(
         return f"chooses {event['value']} of 0 to {int(event['address']) - 1}"
     if op == "note":
         return f"note: {event['text']}"
+    if op == "refuse":
+        return f"no memory for {counted(int(event['value']), 'byte')}"
     if op in ("spawn", "join"):
         return f"{op} thread {event['value']}"
     if op == "fence":

@@ -115,9 +115,10 @@ class Part:
 
 # The first words of a part with reduction, and of each of its nodes.
 FORM, ADVANCE, FLOOR_NODES, FLOOR_VALUES, FOOTPRINTS, VALUES, NODES, TOTAL, HEAD = range(9)
-THREAD, SLEEP, _, ENABLED, _, _, _, LENGTH = range(8)
+THREAD, SLEEP, _, ENABLED, _, _, _, _, _, _, LENGTH = range(11)
 MOST_REDUCED = 16  # threads, and buffers in mode tso
-START = (1 << 32) - 1  # the node of a choice that comes before the first one
+START = (1 << 31) - 1  # the node of a choice that comes before the first one
+CLOSED = 1 << 63  # in the word of a choice: the other options were searched
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +177,8 @@ class ReducedPart:
         words = self.words[at : at + self.words[VALUES]]
         return [
             (
-                0 if word >> 32 == START else (word >> 32) + 1,
-                (word & 65535) + 1 < word >> 16 & 65535,
+                0 if word >> 32 & START == START else (word >> 32 & START) + 1,
+                not word & CLOSED and (word & 65535) + 1 < word >> 16 & 65535,
             )
             for word in words
         ]

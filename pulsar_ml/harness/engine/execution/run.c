@@ -119,6 +119,7 @@ static inline __attribute__((always_inline)) void start_thread(Thread *t)
     t->step = t->id;
     t->idle_points = 0;
     t->values = 0;
+    t->allocation = t->allocation_at = 0;
     t->call = 0;
     t->op_address = 0;
     t->any_pending = 0;

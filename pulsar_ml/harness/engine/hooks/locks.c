@@ -200,6 +200,7 @@ static __attribute__((noinline)) void note_woken(uint64_t which)
 static __attribute__((noinline)) void note_clock(int64_t now)
 {
     note_time(E.now_ns, now);
+    depend_on_time(0);
     for (uint64_t rest = E.timed; rest; rest &= rest - 1) {
         const Thread *t = &E.threads[__builtin_ctzll(rest)];
         if (t->deadline <= now && t->blocked_on != NONE)
@@ -279,11 +280,13 @@ static void lock_touched(const Object *o, const Thread *t)
         E.touched_twice = 1;
 }
 
+static int may_expire(Thread *t);
+
 /* A choice, but not where a search with reduction offers no thread that would wait for the lock. */
 static int may_end_now(Thread *t, const Object *o)
 {
     if (likely(!E.reducing) || (o->kind != OBJECT_MUTEX && o->kind != OBJECT_RWLOCK && o->kind != OBJECT_SEMAPHORE))
-        return (int)choose(t, CHOOSE_TIMEOUT, 2);
+        return may_expire(t);
     if (unlikely(E.recording) && !reduction.stuck)
         decision_made(t, CHOOSE_TIMEOUT, 1);
     return !reduction.stuck;
@@ -451,6 +454,8 @@ static int condition_wait(Thread *t, const void *condition, const void *mutex, i
     else
         give_back(t, held, pc);
     show_order(t, o);
+    if (spurious)
+        E.class_hash += mix64(~mix64(t->step));
     o->latest = t->step;
     if (!spurious)
         late = too_late(t, o, until) || wait_in_time(t, o, until, pc);

@@ -214,16 +214,30 @@ static char *heap_take(Thread *t, size_t bytes, size_t alignment, uint64_t pc)
     return (char *)address;
 }
 
+/* An allocation fails as a fault. Classes show which one did. */
+static int is_refused(Thread *t)
+{
+    uint32_t points = points_of(t);
+    t->allocation = t->allocation_at == points ? t->allocation + 1 : 1;
+    t->allocation_at = points;
+    if (!choose(t, CHOOSE_NO_MEMORY, 2))
+        return 0;
+    E.class_hash += mix64(~mix64((uint64_t)t->step << 32 | t->allocation));
+    return 1;
+}
+
 static void *heap_allocate(Thread *t, size_t bytes, size_t alignment, int zeroed, uint64_t pc)
 {
     size_t rounded = bytes ? (bytes + 15) / 16 * 16 : 16;
     char *memory;
     if (unlikely(E.reducing) && heap.countdown >= 0)
         note_object(KEY_HEAP);        /* the order decides which one fails */
-    if (heap.countdown >= 0 && heap.countdown-- == 0)
+    if ((heap.countdown >= 0 && heap.countdown-- == 0) ||
+        (t->controlled && E.config.faults & FAULT_NO_MEMORY && is_refused(t))) {
+        if (t->controlled && E.recording)
+            trace_event(t, OP_REFUSE, 0, 0, bytes, pc);
         return NULL;
-    if (t->controlled && E.config.faults & FAULT_NO_MEMORY && choose(t, CHOOSE_NO_MEMORY, 2))
-        return NULL;
+    }
     memory = heap_take(t, bytes, alignment, pc);
     if (memory == NULL)
         return NULL;

@@ -66,12 +66,12 @@ static uint32_t path_append(uint16_t options)
     return 0;
 }
 
-static uint32_t reduced_value(uint32_t options);
+static uint32_t reduced_value(uint32_t options, int is_fault);
 
 static uint32_t search_choose(uint32_t options)
 {
     if (unlikely(E.reducing))
-        return reduced_value(options);
+        return reduced_value(options, 0);
     if (path_at < path_length) {
         if (path[path_at].options == 0 && path[path_at].taken < options)
             path[path_at].options = (uint16_t)options;
@@ -150,10 +150,9 @@ static int tape_load(const EngineDecision *decisions, int32_t n)
     return 1;
 }
 
-/* The value that the tape has for a thread's choice number `at`, or 0, the default. */
-static uint32_t replay_value(int32_t thread, uint32_t at, EngineChoice kind, uint32_t options)
+/* The first decision of the tape that is not before this choice. */
+static int32_t tape_find(uint64_t key)
 {
-    uint64_t key = tape_key((uint8_t)thread, at, (uint8_t)kind);
     int32_t low = 0, high = tape.n;
     while (low < high) {
         int32_t middle = low + (high - low) / 2;
@@ -163,10 +162,21 @@ static uint32_t replay_value(int32_t thread, uint32_t at, EngineChoice kind, uin
         else
             high = middle;
     }
-    if (low == tape.n || tape_compare(&tape.decisions[low], &(EngineDecision){at, (uint8_t)thread,
-                                                                              (uint8_t)kind, 0}) != 0)
-        return 0;
-    return tape.decisions[low].value < options ? tape.decisions[low].value : 0;
+    return low;
+}
+
+static inline int tape_is(int32_t index, uint64_t key)
+{
+    const EngineDecision *d = &tape.decisions[index];
+    return index < tape.n && tape_key(d->thread, d->at, d->kind) == key;
+}
+
+/* The value that the tape has for a thread's choice number `at`, or 0, the default. */
+static uint32_t replay_value(int32_t thread, uint32_t at, EngineChoice kind, uint32_t options)
+{
+    uint64_t key = tape_key((uint8_t)thread, at, (uint8_t)kind);
+    int32_t index = tape_find(key);
+    return tape_is(index, key) && tape.decisions[index].value < options ? tape.decisions[index].value : 0;
 }
 
 static inline uint32_t replay_choose(const Thread *t, EngineChoice kind, uint32_t options)
@@ -183,23 +193,46 @@ static const uint8_t DEPARTURES[CHOICE_KINDS] = {
     [CHOOSE_SLEEP] = 96,
 };
 
+/* Does the tape let this allocation fail? Several may come at one scheduling point: the value of a
+ * decision is the number of the one that fails. */
+static uint32_t replay_refuses(const Thread *t)
+{
+    uint64_t key = tape_key((uint8_t)t->number, points_of(t), CHOOSE_NO_MEMORY);
+    for (int32_t index = tape_find(key); tape_is(index, key); index++)
+        if (tape.decisions[index].value == t->allocation)
+            return 1;
+    return 0;
+}
+
+static inline uint32_t replay_kind(const Thread *t, EngineChoice kind, uint32_t options)
+{
+    return kind == CHOOSE_NO_MEMORY ? replay_refuses(t) : replay_choose(t, kind, options);
+}
+
 static int guided_value(const Thread *t, EngineChoice kind, uint32_t options, uint32_t *chosen);
+
+static inline int is_fault(EngineChoice kind)
+{
+    return kind == CHOOSE_WEAK_FAILURE || kind == CHOOSE_NO_MEMORY || kind == CHOOSE_TIMEOUT || kind == CHOOSE_SPURIOUS;
+}
 
 /* 0..options-1, options at least 2. */
 static uint32_t choose(Thread *t, EngineChoice kind, uint32_t options)
 {
     uint32_t chosen;
     if (E.strategy->row.kind == STRATEGY_FOLLOWS) {
-        chosen = replay_choose(t, kind, options);
+        chosen = replay_kind(t, kind, options);
     } else if (searching()) {
-        chosen = past_turns(t) ? 0 : search_choose(options);
+        chosen = past_turns(t)          ? 0
+                 : unlikely(E.reducing) ? reduced_value(options, is_fault(kind))
+                                        : search_choose(options);
     } else if (!unlikely(E.guided) || !guided_value(t, kind, options, &chosen)) {
         uint64_t drawn = draw();
         chosen = (drawn & 255) >= DEPARTURES[kind] ? 0
                  : 1 + (uint32_t)(((drawn >> 32) * (options - 1)) >> 32);
     }
     if (unlikely(E.recording) && chosen)
-        decision_made(t, kind, chosen);
+        decision_made(t, kind, kind == CHOOSE_NO_MEMORY ? t->allocation : chosen);
     return chosen;
 }
 

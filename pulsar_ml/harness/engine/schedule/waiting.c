@@ -129,6 +129,8 @@ static __attribute__((noinline)) void flush_last(Thread *t)
             flush_one(t);
 }
 
+static int was_a_fault(void);
+
 /* No thread is ready: buffered stores reach memory, spinning threads look once more, a time-out
  * fires, or the execution is stuck. */
 static __attribute__((noinline)) void unstick(Thread *t)
@@ -155,6 +157,8 @@ static __attribute__((noinline)) void unstick(Thread *t)
         }
     }
     if (E.timed) {
+        if (unlikely(E.reducing) && was_a_fault())
+            leave_execution();
         expire_earliest();
         return;
     }

@@ -11,6 +11,7 @@ enum { UNREDUCED_BUFFERS = 1, UNREDUCED_LOOPS = 2, UNREDUCED_OBJECTS = 4, UNREDU
        UNREDUCED_THREADS = 32, UNREDUCED_PYTHON = 64, UNREDUCED_LIBRARY = 128, UNREDUCED_MEMORY = 256 };
 
 enum { MOST_CHANCES = 4, ANY_CHANCE = 255 };
+enum { OPTION_NONE, OPTION_USUAL, OPTION_FAULT };
 
 typedef struct {
     uint32_t own;                 /* transitions of its thread so far, this one included */
@@ -20,6 +21,9 @@ typedef struct {
     Footprint footprint;          /* of the transition that is made from here */
     uint64_t sleep;  /* threads whose next transition was searched from here or before */
     uint64_t half;   /* threads that slept, and were woken to read from a new store alone */
+    uint64_t parted; /* threads whose next transition begins with a fault or without it */
+    uint64_t partly; /* of these, threads that slept, and were woken for one of the two alone */
+    uint64_t faulty; /* of these, threads that still sleep with the fault */
     uint64_t enabled;
     uint64_t full;   /* threads whose next step waits until their buffers are empty */
     uintptr_t lock, acquired;     /* that the transition tries to get, and that it took; 0: none */
@@ -37,16 +41,22 @@ typedef struct {
     int64_t until;                /* it may give up waiting for the lock from this time on */
     int64_t began, now;           /* the clock before it, and if it set the clock, behind it */
     uint8_t n_chances;            /* ANY_CHANCE: it may store whatever it reads */
-    uint8_t kept;    /* the thread's entry of `asleep` is of transitions made from here */
+    uint8_t option;               /* of a fault with which it begins: OPTION_NONE, _USUAL, _FAULT */
+    uint8_t kept;                 /* footprints of its thread that were made from here, as bits */
     /* transitions of each thread that must come before */
     uint32_t clock[REDUCED_THREADS] __attribute__((aligned(16)));
     uint32_t since[REDUCED_THREADS];       /* the node at which a thread fell asleep */
-    Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep` and `half` */
+    Footprint asleep[REDUCED_THREADS];     /* of the threads in `sleep`, `half` and `partly` */
     Branches branches;
 } ReducedNode;
 
-/* A choice of a value; the node before it, NONE: it comes before the first. */
-typedef struct { uint32_t node; uint16_t options, taken; Branches branches; } ReducedValue;
+/* Of a node, apart from it because few need them: the footprints, with the fault, of the threads in
+ * `parted`. */
+typedef struct { Footprint of[REDUCED_THREADS]; } FaultPrints;
+
+/* A choice of a value; the node before it, NONE: it comes before the first. closed: the options
+ * behind the one that is taken sleep. */
+typedef struct { uint32_t node; uint16_t options, taken; uint8_t closed; Branches branches; } ReducedValue;
 
 /* What a thread announced. */
 typedef struct {
@@ -57,6 +67,7 @@ typedef struct {
 
 SHARED struct {
     ReducedNode *nodes;
+    FaultPrints *faults;          /* as many */
     ReducedValue *values;
     uint32_t n_nodes, nodes_room, n_values, values_room;
     uint64_t executions;          /* that ended */
@@ -81,6 +92,9 @@ SHARED struct {
     uint32_t behind;              /* no thread could go on before this node, last */
     uint32_t passed[REDUCED_THREADS];      /* the same when the thread made its last transition */
     uint8_t hurries;              /* a thread that lets others go first went on at once */
+    int64_t least[REDUCED_THREADS];        /* see expiry.c */
+    uint64_t beside[REDUCED_THREADS];
+    uint32_t latest[REDUCED_THREADS];
 } reduction;
 
 /* How an announced step empties the buffer of its thread. */
@@ -265,11 +279,21 @@ static __attribute__((noinline)) void note_all(void)
         f->all = 1;
 }
 
+/* Whether the clock is at this time matters to what the running thread does. */
+static void depend_on_time(int64_t time)
+{
+    for (int i = 0; i < REDUCED_THREADS; i++)
+        if (i != current->number && time < reduction.least[i])
+            reduction.least[i] = time;
+}
+
 /* What the transition does depends on whether the clock is there yet. */
 static __attribute__((noinline)) void note_deadline(int64_t until)
 {
-    if (until < INT64_MAX)
-        note_touch(KEY_TIMES + (uintptr_t)until, 1, TOUCH_OBJECT | TOUCH_READS);
+    if (until == INT64_MAX)
+        return;
+    note_touch(KEY_TIMES + (uintptr_t)until, 1, TOUCH_OBJECT | TOUCH_READS);
+    depend_on_time(until);
 }
 
 /* The clock moves: deadlines between are over. */

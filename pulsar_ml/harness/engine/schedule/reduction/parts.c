@@ -6,11 +6,14 @@
  * Words: a header, footprints, choices of values, and nodes, each of which begins with NODE_WORDS
  * words. Addresses are relative to what they lie in, because each process has it elsewhere. */
 
-enum { PART_FORM = 0x52020000, PART_WORDS = 8, NODE_WORDS = 8, MOST_PART_WORDS = 1 << 24 };
+enum { PART_FORM = 0x52030000, PART_WORDS = 8, NODE_WORDS = 11, MOST_PART_WORDS = 1 << 24 };
 enum { MOST_BRANCHES_DEEP = 1 << 14 };
 enum { HEAD_FORM, HEAD_ADVANCE, HEAD_FLOOR_NODES, HEAD_FLOOR_VALUES, HEAD_FOOTPRINTS, HEAD_VALUES, HEAD_NODES,
        HEAD_TOTAL };
-enum { NODE_THREAD, NODE_SLEEP, NODE_HALF, NODE_ENABLED, NODE_FULL, NODE_ASLEEP, NODE_WAKEUPS, NODE_TOTAL };
+enum { NODE_THREAD, NODE_SLEEP, NODE_HALF, NODE_ENABLED, NODE_FULL, NODE_PARTED, NODE_PARTLY, NODE_FAULTY, NODE_ASLEEP,
+       NODE_WAKEUPS, NODE_TOTAL };
+/* In the first half of a choice's word, whose other bits are its node. */
+static const uint32_t CHOICE_CLOSED = UINT32_C(1) << 31;
 /* What an address is relative to. */
 enum { PLACE_FIXED, PLACE_CLOCK, PLACE_GLOBAL, PLACE_STACK, PLACE_ELSEWHERE };
 
@@ -142,21 +145,26 @@ static void put_wakeups(uint32_t at)
 
 static void put_node(const ReducedNode *node)
 {
-    uint64_t asleep = node->sleep | node->half | (node->kept ? UINT64_C(1) << node->thread : 0);
+    uint64_t kept = node->kept ? UINT64_C(1) << node->thread : 0, slept = node->sleep | node->half | node->partly;
+    uint64_t asleep = slept | kept;
     uint32_t start = part.n;
-    put_word((uint64_t)node->thread | (uint64_t)node->kept << 8 | (uint64_t)(node->wakeups != NONE) << 9 |
-             (uint64_t)(node->handed != NONE) << 10);
+    put_word((uint64_t)node->thread | (uint64_t)node->kept << 8 | (uint64_t)(node->wakeups != NONE) << 10 |
+             (uint64_t)(node->handed != NONE) << 11);
     put_word(node->sleep);
     put_word(node->half);
     put_word(node->enabled);
     put_word(node->full);
+    put_word(node->parted & asleep);
+    put_word(node->partly);
+    put_word(node->faulty & node->partly);
     put_word(asleep);
     put_word(0);
     put_word(0);
     for (uint64_t rest = asleep; rest; rest &= rest - 1) {
         int u = __builtin_ctzll(rest);
-        put_word(footprint_number(&node->asleep[u]) << 32 |
-                 ((node->sleep | node->half) >> u & 1 ? node->since[u] : 0));
+        put_word(footprint_number(&node->asleep[u]) << 32 | (slept >> u & 1 ? node->since[u] : 0));
+        if (node->parted >> u & 1)
+            put_word(footprint_number(with_fault(node, u)));
     }
     if (!part.full)
         part.words[start + NODE_WAKEUPS] = part.n - start;
@@ -182,7 +190,8 @@ int32_t engine_part(const uint64_t **words)
         put_footprint(&part.footprints[i]);
     for (uint32_t i = 0; i < reduction.n_values; i++) {
         const ReducedValue *value = &reduction.values[i];
-        put_word((uint64_t)value->node << 32 | (uint64_t)value->options << 16 | value->taken);
+        uint64_t about = (value->node & ~CHOICE_CLOSED) | (value->closed ? CHOICE_CLOSED : 0);
+        put_word(about << 32 | (uint64_t)value->options << 16 | value->taken);
     }
     nodes = part.n - n_nodes_words;
     moved = part.full ? NULL : malloc((part.n + 1) * sizeof *moved);
@@ -280,16 +289,20 @@ static void take_node(PartReader *r, ReducedNode *node, uint32_t number)
     uint64_t head = take_word(r), asleep;
     *node = (ReducedNode){.wakeups = NONE, .handed = NONE, .enabler = -1};
     node->thread = head & 255;
-    node->kept = head >> 8 & 1;
+    node->kept = head >> 8 & 3;
     node->sleep = take_word(r);
     node->half = take_word(r);
     node->enabled = take_word(r);
     node->full = take_word(r);
+    node->parted = take_word(r);
+    node->partly = take_word(r);
+    node->faulty = take_word(r);
     asleep = take_word(r);
     take_word(r);
     take_word(r);
     if (node->thread >= REDUCED_THREADS || (node->sleep | node->half | asleep | node->enabled) >> REDUCED_THREADS ||
-        (node->sleep | node->half) & ~asleep || (node->kept && !(asleep >> node->thread & 1)))
+        (node->sleep | node->half | node->parted) & ~asleep || (node->kept && !(asleep >> node->thread & 1)) ||
+        node->partly & ~node->parted || node->faulty & ~node->partly)
         r->wrong = 1;
     for (uint64_t rest = asleep; rest && !r->wrong; rest &= rest - 1) {
         int u = __builtin_ctzll(rest);
@@ -297,10 +310,12 @@ static void take_node(PartReader *r, ReducedNode *node, uint32_t number)
         node->asleep[u] = *numbered_footprint(r, word >> 32);
         node->since[u] = (uint32_t)word;
         r->wrong |= node->since[u] > number;
+        if (node->parted >> u & 1)
+            *with_fault(node, u) = *numbered_footprint(r, take_word(r));
     }
-    if (head >> 9 & 1)
-        node->wakeups = take_wakeups(r, MOST_BRANCHES_DEEP);
     if (head >> 10 & 1)
+        node->wakeups = take_wakeups(r, MOST_BRANCHES_DEEP);
+    if (head >> 11 & 1)
         node->handed = take_wakeups(r, MOST_BRANCHES_DEEP);
 }
 
@@ -328,9 +343,11 @@ static int part_load(const uint64_t *words, uint32_t n)
     }
     for (uint64_t i = 0; i < n_values && !r.wrong; i++) {
         uint64_t word = take_word(&r);
-        if ((word & 0xffff) >= (word >> 16 & 0xffff) || (word >> 32 >= n_nodes && word >> 32 != NONE))
+        uint32_t about = (uint32_t)(word >> 32), node = about & ~CHOICE_CLOSED;
+        if ((word & 0xffff) >= (word >> 16 & 0xffff) || (node >= n_nodes && node != (NONE & ~CHOICE_CLOSED)))
             return 0;
-        if (!keep_value((uint32_t)(word >> 32), (uint16_t)(word >> 16), (uint16_t)word))
+        node = node < n_nodes ? node : NONE;
+        if (!keep_value(node, (uint16_t)(word >> 16), (uint16_t)word, (about & CHOICE_CLOSED) != 0))
             return 0;
     }
     for (uint64_t i = 0; i < n_nodes && !r.wrong; i++) {

@@ -4,7 +4,11 @@
 static int reduction_reserve(void)
 {
     if (reduction.n_nodes == reduction.nodes_room) {
-        ReducedNode *more = grown(reduction.nodes, &reduction.nodes_room, 256, sizeof *more);
+        uint32_t room = reduction.nodes_room;
+        FaultPrints *faults = grown(reduction.faults, &room, 256, sizeof *faults);
+        ReducedNode *more = faults ? grown(reduction.nodes, &reduction.nodes_room, 256, sizeof *more) : NULL;
+        if (faults)
+            reduction.faults = faults;
         if (more == NULL)
             return 0;
         reduction.nodes = more;
@@ -12,8 +16,14 @@ static int reduction_reserve(void)
     return 1;
 }
 
+/* The footprint of the thread's next transition with the fault. */
+static inline Footprint *with_fault(const ReducedNode *node, int thread)
+{
+    return &reduction.faults[node - reduction.nodes].of[thread];
+}
+
 /* A choice of a value at the end of the path. 0 without memory. */
-static int keep_value(uint32_t node, uint16_t options, uint16_t taken)
+static int keep_value(uint32_t node, uint16_t options, uint16_t taken, int closed)
 {
     if (reduction.n_values == reduction.values_room) {
         ReducedValue *more = grown(reduction.values, &reduction.values_room, 256, sizeof *more);
@@ -22,23 +32,31 @@ static int keep_value(uint32_t node, uint16_t options, uint16_t taken)
         reduction.values = more;
     }
     reduction.values[reduction.n_values++] = (ReducedValue){
-        node, options, taken, {.start = reduction.executions}};
+        node, options, taken, (uint8_t)closed, {.start = reduction.executions}};
     return 1;
 }
 
-static uint32_t reduced_value(uint32_t options)
+static uint32_t reduced_value(uint32_t options, int is_fault)
 {
-    uint32_t at = reduction.value_at++, node = reduction.node_at - 1;
+    uint32_t at = reduction.value_at++, number = reduction.node_at - 1, taken = 0;
+    ReducedNode *node = number == NONE ? NULL : &reduction.nodes[number];
+    int begins = is_fault && node && node->thread == current->number && !reduction.stuck &&
+                 (at == 0 || reduction.values[at - 1].node != number);
+    int partly = begins && node->partly >> node->thread & 1, faulty = partly && node->faulty >> node->thread & 1;
     if (at < reduction.n_values) {
-        if (reduction.values[at].options != options || reduction.values[at].node != node)
+        if (reduction.values[at].options != options || reduction.values[at].node != number)
             fail_choices();
-        return reduction.values[at].taken;
+        taken = reduction.values[at].taken;
+    } else {
+        taken = partly && !faulty;
+        if (!keep_value(number, (uint16_t)options, (uint16_t)taken, faulty)) {
+            fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
+            abandon();
+        }
     }
-    if (!keep_value(node, (uint16_t)options, 0)) {
-        fail_with(FAIL_CAPACITY, current, "no memory for the choices of the search");
-        abandon();
-    }
-    return 0;
+    if (begins)
+        node->option = taken ? OPTION_FAULT : OPTION_USUAL;
+    return taken;
 }
 
 static void reduction_reset(void)
@@ -66,6 +84,7 @@ static void reduction_begin(int reducing)
     reduction.next = (Announced){0};
     reduction.behind = reduction.hurries = 0;
     memset(reduction.passed, 0, sizeof reduction.passed);
+    memset(reduction.least, 0, sizeof reduction.least);
     memset(reduction.announced, 0, sizeof reduction.announced);
     for (int i = 0; i < REDUCED_THREADS; i++)
         reduction.enablers[i] = -1;
@@ -129,21 +148,55 @@ static void note_begun(int thread)
             reduction.enablers[u] = (int32_t)reduction.node_at;
 }
 
+static void join_footprint(Footprint *into, const Footprint *from);
+
+/* A thread sleeps with a fault, or without it, and its other transition was made from the node
+ * before, or clashes with what was. */
+static void pass_part(ReducedNode *node, const ReducedNode *before, int thread, int faulty)
+{
+    const Footprint *kept = faulty ? with_fault(before, thread) : &before->asleep[thread];
+    uint64_t bit = UINT64_C(1) << thread;
+    if (clash(kept, &before->footprint, BOTH_KNOWN))
+        return;
+    node->parted |= bit;
+    node->partly |= bit;
+    node->faulty |= faulty ? bit : 0;
+    node->asleep[thread] = *with_fault(node, thread) = *kept;
+    node->since[thread] = before->since[thread];
+}
+
 /* The sleeping threads whose next transitions do not clash with the one made from the node before.
- * One that it could only have read from is woken for that. */
+ * One that it could only have read from is woken for that; one that clashes only with a fault or
+ * only without it, for that. */
 static void pass_sleep(ReducedNode *node, const ReducedNode *before)
 {
-    for (uint64_t rest = (before->sleep | before->half) & ~(UINT64_C(1) << before->thread); rest; rest &= rest - 1) {
-        int u = __builtin_ctzll(rest);
-        Clash how = clash(&before->asleep[u], &before->footprint, BOTH_KNOWN);
-        if (how == ORDER_CLASH)
+    uint64_t asleep = before->sleep | before->half | before->partly;
+    for (uint64_t rest = asleep & ~(UINT64_C(1) << before->thread); rest; rest &= rest - 1) {
+        int u = __builtin_ctzll(rest), parted = before->parted >> u & 1;
+        Clash usual, fault;
+        if (before->partly >> u & 1) {
+            pass_part(node, before, u, before->faulty >> u & 1);
             continue;
-        if (how == NO_CLASH && before->sleep >> u & 1)
-            node->sleep |= UINT64_C(1) << u;
-        else
-            node->half |= UINT64_C(1) << u;
+        }
+        usual = clash(&before->asleep[u], &before->footprint, BOTH_KNOWN);
+        fault = parted ? clash(with_fault(before, u), &before->footprint, BOTH_KNOWN) : usual;
+        if (usual == ORDER_CLASH || fault == ORDER_CLASH) {
+            if (parted && (usual == NO_CLASH || fault == NO_CLASH))
+                pass_part(node, before, u, fault == NO_CLASH);
+            continue;
+        }
         node->asleep[u] = before->asleep[u];
         node->since[u] = before->since[u];
+        if (usual == NO_CLASH && fault == NO_CLASH && before->sleep >> u & 1) {
+            node->sleep |= UINT64_C(1) << u;
+            node->parted |= (uint64_t)parted << u;
+            if (parted)
+                *with_fault(node, u) = *with_fault(before, u);
+            continue;
+        }
+        node->half |= UINT64_C(1) << u;
+        if (parted)
+            join_footprint(&node->asleep[u], with_fault(before, u));
     }
 }
 
@@ -200,7 +253,7 @@ static __attribute__((noinline)) ReducedNode *new_node(const Thread *t, uint64_t
     }
     node = &reduction.nodes[reduction.n_nodes];
     before = reduction.n_nodes ? node - 1 : NULL;
-    node->sleep = node->half = 0;
+    node->sleep = node->half = node->parted = node->partly = node->faulty = 0;
     node->enabled = enabled;
     node->full = full;
     node->wakeups = node->handed = NONE;
@@ -229,6 +282,7 @@ static void begin_transition(ReducedNode *node)
         node->behind = reduction.behind;
         node->turned = reduction.turned >> thread & 1;
         node->acquired = 0;
+        node->option = OPTION_NONE;
         node->stored = node->read = 0;
         node->entered = 0;
         node->n_chances = ANY_CHANCE;

@@ -48,6 +48,8 @@ static int begin_with(ReducedNode *node, Step *steps, int n)
     for (uint64_t rest = node->sleep; rest; rest &= rest - 1) {
         int u = __builtin_ctzll(rest);
         int place = comes_first(steps, n, u, &node->asleep[u], 0);
+        if (place >= 0 && place < n && node->parted >> u & 1)
+            place = comes_first(steps, n, u, with_fault(node, u), 0);
         if (place >= 0 && place < n)
             return 1;
     }
@@ -320,12 +322,21 @@ static void keep_footprints(void)
 {
     for (uint32_t i = reduction.changed; i < reduction.n_nodes; i++) {
         ReducedNode *node = &reduction.nodes[i];
-        Footprint *kept = &node->asleep[node->thread];
-        if (node->kept || node->half >> node->thread & 1)
-            join_footprint(kept, &node->footprint);
+        uint64_t bit = UINT64_C(1) << node->thread;
+        int is_half = (node->half & bit) != 0, faulty;
+        Footprint *usual = &node->asleep[node->thread], *fault = with_fault(node, node->thread);
+        if (!node->kept && (node->option == OPTION_NONE || is_half)) {
+            node->parted &= ~bit;
+        } else if (!node->kept && !(node->parted & bit)) {
+            node->parted |= bit;
+            *usual = *fault = (Footprint){0};
+        }
+        faulty = node->parted & bit && node->option == OPTION_FAULT;
+        if (node->kept >> faulty & 1 || is_half)
+            join_footprint(faulty ? fault : usual, &node->footprint);
         else
-            *kept = node->footprint;
-        node->kept = 1;
+            *(faulty ? fault : usual) = node->footprint;
+        node->kept |= (uint8_t)(1 << faulty);
     }
 }
 
@@ -337,7 +348,7 @@ static int next_reduced_path(void)
         if (reduction.n_values > reduction.floor_values && reduction.values[reduction.n_values - 1].node == last) {
             ReducedValue *value = &reduction.values[reduction.n_values - 1];
             end_branch(&value->branches, reduction.executions);
-            if (++value->taken < value->options) {
+            if (!value->closed && ++value->taken < value->options) {
                 reduction.changed = reduction.n_nodes ? last : 0;
                 return 1;
             }
@@ -348,6 +359,7 @@ static int next_reduced_path(void)
         end_branch(&node->branches, reduction.executions);
         node->sleep |= UINT64_C(1) << node->thread;
         node->half &= ~(UINT64_C(1) << node->thread);
+        node->partly &= ~(UINT64_C(1) << node->thread);
         node->since[node->thread] = last;
         free_wakeups(node->handed);
         node->handed = NONE;
@@ -373,7 +385,7 @@ double engine_left(double *spread)
         uint32_t number = i - 1;  /* of a node, or NONE, for what comes before the first */
         for (; value > reduction.floor_values && reduction.values[value - 1].node == number; value--) {
             const ReducedValue *v = &reduction.values[value - 1];
-            found = estimate_of(&v->branches, found, (uint32_t)v->options - v->taken - 1);
+            found = estimate_of(&v->branches, found, v->closed ? 0 : (uint32_t)v->options - v->taken - 1);
         }
         if (i > reduction.floor_nodes) {
             const ReducedNode *node = &reduction.nodes[number];

@@ -9,7 +9,7 @@ static uint32_t choose_new_read(Thread *t, const uint32_t *ids, uint32_t n)
             options[found++] = i;
     if (found == 0)
         leave_transition();
-    chosen = options[found > 1 ? reduced_value(found) : 0];
+    chosen = options[found > 1 ? reduced_value(found, 0) : 0];
     if (unlikely(E.recording) && chosen)
         decision_made(t, CHOOSE_READ, chosen);
     return chosen;

@@ -133,7 +133,7 @@ static int guided_value(const Thread *t, EngineChoice kind, uint32_t options, ui
         *chosen = 0;
         return 1;
     }
-    *chosen = replay_choose(t, kind, options);
+    *chosen = replay_kind(t, kind, options);
     return !departs();
 }
 
