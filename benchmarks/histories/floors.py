@@ -17,7 +17,6 @@ from __future__ import annotations
 
 import dataclasses
 import statistics
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -29,12 +28,12 @@ from benchmarks.histories.porcupine import (
     COMMAND_LINES,
     MOST_FILES,
     Compared,
+    chosen_rows,
     command_of,
     compared,
     of_command,
     of_process,
 )
-from benchmarks.peers import porcupine
 from benchmarks.peers.porcupine.models import python_shapes
 from benchmarks.peers.porcupine.shapes import Shape, shapes
 from pulsar_ml.harness.histories.files import load_history, save_history
@@ -152,16 +151,13 @@ def rows() -> Iterator[Row]:
 
 def main() -> None:
     """Print a line for each row whose name has all words of the command line."""
-    if not porcupine.available():
-        sys.exit(porcupine.WITHOUT_GO)
-    for row in rows():
-        if all(word in row.name for word in sys.argv[1:]):
-            found, floor = row.compare(), row.floor()
-            print(
-                f"{row.name:92} {found.ours:9.2f} {floor:9.2f} {found.theirs:9.2f} ms  "
-                f"{found.times:7.1f} x, of the floor {found.theirs / floor:7.1f} x",
-                flush=True,
-            )
+    for row in chosen_rows(rows(), __doc__):
+        found, floor = row.compare(), row.floor()
+        print(
+            f"{row.name:92} {found.ours:9.2f} {floor:9.2f} {found.theirs:9.2f} ms  "
+            f"{found.times:7.1f} x, of the floor {found.theirs / floor:7.1f} x",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

@@ -14,6 +14,7 @@ milliseconds.
 
 from __future__ import annotations
 
+import argparse
 import dataclasses
 import os
 import resource
@@ -22,10 +23,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache, partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from benchmarks.measure import Benchmark
 from benchmarks.peers import porcupine
@@ -208,19 +209,37 @@ def benchmarks() -> Iterator[Benchmark]:
 BENCHMARKS = tuple(benchmarks())
 
 
-def main() -> None:
-    """Print one line for each row whose name has all words of the command line."""
+def chosen_rows(rows: Iterable[Any], about: str | None) -> list[Any]:
+    """Return those whose names have all words of the command line, which ``about`` explains.
+
+    Ends the process where there are none, and without Go.
+    """
+    parser = argparse.ArgumentParser(description=(about or "").partition("\n\n")[0])
+    parser.add_argument(
+        "words", nargs="*", metavar="WORD", help="of the names of the rows to measure"
+    )
+    words = parser.parse_args().words
+    every = list(rows)
+    found = [row for row in every if all(word in row.name for word in words)]
+    if not found:
+        parser.error(
+            f"no row has all of {words} in its name; of {len(every)} the first is {every[0].name!r}"
+        )
     if not porcupine.available():
         sys.exit(porcupine.WITHOUT_GO)
-    for row in rows():
-        if all(word in row.name for word in sys.argv[1:]):
-            found = row.compare()
-            print(
-                f"{'<' if found.times < row.target else ' '} {row.name:76} {found.ours:10.2f} "
-                f"{found.theirs:10.2f} ms {found.times:7.1f} x  "
-                f"unanswered {found.unanswered} {found.unanswered_by_porcupine}",
-                flush=True,
-            )
+    return found
+
+
+def main() -> None:
+    """Print one line for each row whose name has all words of the command line."""
+    for row in chosen_rows(rows(), __doc__):
+        found = row.compare()
+        print(
+            f"{'<' if found.times < row.target else ' '} {row.name:76} {found.ours:10.2f} "
+            f"{found.theirs:10.2f} ms {found.times:7.1f} x  "
+            f"unanswered {found.unanswered} {found.unanswered_by_porcupine}",
+            flush=True,
+        )
 
 
 if __name__ == "__main__":

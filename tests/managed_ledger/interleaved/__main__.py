@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import sys
 
 from tests.managed_ledger.interleaved.exploring import explore, hunt
@@ -28,4 +29,6 @@ def main(executions: int) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else EXECUTIONS))
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("executions", nargs="?", type=int, default=EXECUTIONS)
+    sys.exit(main(parser.parse_args().executions))
