@@ -399,6 +399,7 @@ template <class Memory> class Exploration {
         if (p.faults & SPURIOUS) {
             State<Memory> early = next;
             early.sync.status[t] = NOTIFIED;
+            note(early, t, ~uint64_t(1));   /* nobody did */
             add(early);
         }
         if (timed && next.sync.deadline[t] <= next.sync.now) {

@@ -282,10 +282,16 @@ static void lock_touched(const Object *o, const Thread *t)
 
 static int may_expire(Thread *t);
 
+/* A search with reduction offers no thread that would wait for it. */
+static inline int waits_unoffered(const Object *o)
+{
+    return o->kind == OBJECT_MUTEX || o->kind == OBJECT_RWLOCK || o->kind == OBJECT_SEMAPHORE;
+}
+
 /* A choice, but not where a search with reduction offers no thread that would wait for the lock. */
 static int may_end_now(Thread *t, const Object *o)
 {
-    if (likely(!E.reducing) || (o->kind != OBJECT_MUTEX && o->kind != OBJECT_RWLOCK && o->kind != OBJECT_SEMAPHORE))
+    if (likely(!E.reducing) || !waits_unoffered(o))
         return may_expire(t);
     if (unlikely(E.recording) && !reduction.stuck)
         decision_made(t, CHOOSE_TIMEOUT, 1);
@@ -298,7 +304,7 @@ static int too_late(Thread *t, Object *o, int64_t until)
     t->woken = 0;
     if (until == FOREVER)
         return 0;
-    if (unlikely(E.reducing))
+    if (unlikely(E.reducing) && !(E.config.faults & FAULT_TIMEOUT && waits_unoffered(o)))
         note_deadline(until);
     if (until <= E.now_ns) {
         show_late(t, o);
@@ -308,7 +314,9 @@ static int too_late(Thread *t, Object *o, int64_t until)
     }
     if (!(E.config.faults & FAULT_TIMEOUT) || !may_end_now(t, o))
         return 0;
+    reduction.expires = 1;
     clock_to(until);
+    reduction.expires = 0;
     show_late(t, o);
     return 1;
 }

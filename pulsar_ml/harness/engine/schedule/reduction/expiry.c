@@ -12,7 +12,7 @@
 static int may_expire(Thread *t)
 {
     int ends = (int)choose(t, CHOOSE_TIMEOUT, 2);
-    if (unlikely(E.reducing)) {
+    if (unlikely(E.reducing) && (uint32_t)t->number < REDUCED_THREADS) {
         reduction.least[t->number] = ends || past_turns(t) || E.config.judged ? 0 : INT64_MAX;
         reduction.beside[t->number] = E.timed;
         reduction.latest[t->number] = t->step;
@@ -44,7 +44,7 @@ static int was_a_fault(void)
     uint64_t due = 0;
     const Thread *last;
     const Object *o;
-    if (E.waiting)
+    if (E.waiting || E.n > REDUCED_THREADS)
         return 0;
     for (uint64_t rest = E.timed; rest; rest &= rest - 1) {
         const Thread *t = &E.threads[__builtin_ctzll(rest)];

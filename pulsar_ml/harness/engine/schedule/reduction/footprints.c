@@ -69,14 +69,14 @@ static void add_touch(Footprint *f, uintptr_t address, uint32_t bytes, uint8_t m
 }
 
 /* The clock moves from one time to a later one: what waits until a time between ends. */
-static void add_times(Footprint *f, int64_t from, int64_t until)
+static void add_times(Footprint *f, int64_t from, int64_t until, int together)
 {
     uint64_t length = (uint64_t)(until - from);
     uint8_t shift = 0;
     while (length >> shift > UINT32_MAX - 1)
         shift++;
     add_touch(f, KEY_TIMES + (uintptr_t)from + 1, (uint32_t)(length >> shift) + (shift > 0),
-              TOUCH_OBJECT | TOUCH_WRITES);
+              (uint8_t)(TOUCH_OBJECT | TOUCH_WRITES | together));
     if (!f->all)
         f->touches[f->n - 1].shift = shift;
 }

@@ -92,6 +92,7 @@ SHARED struct {
     uint32_t behind;              /* no thread could go on before this node, last */
     uint32_t passed[REDUCED_THREADS];      /* the same when the thread made its last transition */
     uint8_t hurries;              /* a thread that lets others go first went on at once */
+    uint8_t expires;              /* the clock moves because a wait ends, as a fault */
     int64_t least[REDUCED_THREADS];        /* see expiry.c */
     uint64_t beside[REDUCED_THREADS];
     uint32_t latest[REDUCED_THREADS];
@@ -296,15 +297,17 @@ static __attribute__((noinline)) void note_deadline(int64_t until)
     depend_on_time(until);
 }
 
-/* The clock moves: deadlines between are over. */
+/* The clock moves: deadlines between are over. Two faults that set the clock may come in either
+ * order. */
 static __attribute__((noinline)) void note_time(int64_t from, int64_t until)
 {
     Footprint *f = current && current->controlled ? footprint_now() : NULL;
+    int together = reduction.expires ? TOUCH_TOGETHER : 0;
     if (f == NULL)
         return;
-    add_touch(f, KEY_CLOCK, 1, TOUCH_OBJECT | TOUCH_READS | TOUCH_WRITES);
+    add_touch(f, KEY_CLOCK, 1, (uint8_t)(TOUCH_OBJECT | TOUCH_WRITES | (together ? together : TOUCH_READS)));
     if (until > from) {
-        add_times(f, from, until);
+        add_times(f, from, until, together);
         reduction.nodes[reduction.node_at - 1].now = until;
     }
 }
